@@ -91,7 +91,7 @@ QUICK =		api/api_filters api/browser_origin api/chunk_hashes api/cors \
 
 LONG =		api/amplification api/pipeline api/plan_large \
 		cli/hub cli/store_copy_first clients/hub_rows \
-		cluster/tags cluster/verify_body hub/bad hub/gate_recipes \
+		cluster/copy_ids cluster/verify_body hub/bad hub/gate_recipes \
 		hub/parts hub/races hub/shipped ops/descriptors \
 		ops/gate_shipped ops/gc ops/jobs ops/metrics_walk ops/quickstart \
 		ops/scrub

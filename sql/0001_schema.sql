@@ -36,17 +36,17 @@ CREATE TABLE xet.store (
 );
 
 
--- Tags of copies are allocated in blocks of 256; next is the number of the
+-- Copy ids of copies are allocated in blocks of 256; next is the number of the
 -- next block.  The number is in a row, and not in a sequence, because a value
 -- of a sequence is not durable before another transaction commits.
 
-CREATE TABLE xet.tags (
+CREATE TABLE xet.copy_ids (
     one   bigint  PRIMARY KEY DEFAULT 1 CHECK (one = 1),
     next  bigint  NOT NULL DEFAULT 0,
     salt  uuid    NOT NULL DEFAULT gen_random_uuid()
 );
 
-INSERT INTO xet.tags DEFAULT VALUES;
+INSERT INTO xet.copy_ids DEFAULT VALUES;
 
 
 -- Results of statements that may be retried, because their session was lost
@@ -74,9 +74,9 @@ CREATE INDEX acts_at ON xet.acts USING brin (at) WITH (pages_per_range = 4);
 -- is inserted only after the bytes of the xorb are durable under its name.
 --
 -- The hash of a xorb covers its chunks, but not their encoding.  So the row
--- identifies the stored copy that it describes.  tag is in the name of the
+-- identifies the stored copy that it describes.  copy id is in the name of the
 -- copy's file, and in the terms that refer to the copy; the name of a copy
--- with tag 0 has no tag.  digest is the XXH3 of the copy's bytes.
+-- with copy id 0 has no copy id.  digest is the XXH3 of the copy's bytes.
 --
 -- advertised_on: the last day on which a dedup response named the xorb.
 -- Clients cache such responses and refer to the xorb without an upload.  So
@@ -96,7 +96,7 @@ CREATE TABLE xet.xorbs (
     raw_ends       bytea       NOT NULL,  -- u32 per chunk
     stored_ends    bytea       NOT NULL,  -- u32 per chunk
     advertised_on  date,
-    tag            integer     NOT NULL DEFAULT 0,
+    copy_id            integer     NOT NULL DEFAULT 0,
     digest         bytea,
     damaged_at     timestamptz,
 
@@ -138,11 +138,12 @@ CREATE INDEX chunks_xorb ON xet.chunks (xorb_id);
 
 
 -- Damaged copies that could not be healed, and the time of the next try.  If
--- tag differs from the tag in xet.xorbs, the copy has been replaced since.
+-- copy id differs from the copy id in xet.xorbs, the copy has been replaced
+-- since.
 
 CREATE TABLE xet.heals (
     xorb_id  bigint      PRIMARY KEY REFERENCES xet.xorbs ON DELETE CASCADE,
-    tag      integer     NOT NULL,
+    copy_id      integer     NOT NULL,
     tries    integer     NOT NULL,
     next_at  timestamptz NOT NULL
 );
@@ -152,7 +153,7 @@ CREATE TABLE xet.heals (
 -- Files and terms
 
 -- One row per file.  packed has the terms of a usual file, 52 bytes each: the
--- hash of the xorb first, the tag of its copy last.  So a reconstruction takes
+-- hash of the xorb first, the id of its copy last.  So a reconstruction takes
 -- one index probe and one row.  If the file has more than 256 terms, packed is
 -- NULL and the terms are in xet.terms.
 --
@@ -421,11 +422,11 @@ CREATE INDEX gc_xorbs_since ON xet.gc_xorbs (since, xorb_id);
 
 CREATE TABLE xet.gc_copies (
     hash         bytea       NOT NULL,
-    tag          integer     NOT NULL,
+    copy_id          integer     NOT NULL,
     stored_size  bigint      NOT NULL,
     since        timestamptz NOT NULL DEFAULT now(),
 
-    PRIMARY KEY (hash, tag),
+    PRIMARY KEY (hash, copy_id),
     CHECK (length(hash) = 32)
 );
 

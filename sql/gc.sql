@@ -132,13 +132,13 @@ $$;
 -- advertised.  With a grace of 0, advertised xorbs are deleted as well.
 -- xet.gc_copies() then returns the copies of deleted xorbs.
 --
--- The result columns are numbers.  needed: xorbs that files refer to; told:
+-- The result columns are numbers.  needed: xorbs that files refer to; advertised:
 -- xorbs that were advertised too recently; busy: xorbs that other sessions
 -- have locked; bytes: stored bytes of the deleted xorbs.
 
 CREATE FUNCTION xet.gc_xorbs(grace bigint, batch integer)
     RETURNS TABLE (seen bigint, xorbs bigint, bytes bigint, needed bigint,
-                   told bigint, busy bigint)
+                   advertised bigint, busy bigint)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -190,8 +190,8 @@ BEGIN
       FROM xet.xorbs x
      WHERE x.id = ANY (late) AND g.xorb_id = x.id;
 
-    INSERT INTO xet.gc_copies (hash, tag, stored_size)
-    SELECT x.hash, x.tag, x.stored_size FROM xet.xorbs x
+    INSERT INTO xet.gc_copies (hash, copy_id, stored_size)
+    SELECT x.hash, x.copy_id, x.stored_size FROM xet.xorbs x
      WHERE x.id = ANY (dead)
     ON CONFLICT DO NOTHING;
 
@@ -214,7 +214,7 @@ BEGIN
 
     seen := cardinality(recorded);
     needed := cardinality(mine) - cardinality(free);
-    told := cardinality(late);
+    advertised := cardinality(late);
     busy := cardinality(recorded) - cardinality(mine) - cardinality(gone);
 
     RETURN NEXT;
@@ -241,7 +241,7 @@ $$;
 -- this database does not use.
 
 CREATE FUNCTION xet.gc_copies(batch integer)
-    RETURNS TABLE (hash bytea, tag integer, stored_size bigint)
+    RETURNS TABLE (hash bytea, copy_id integer, stored_size bigint)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -254,11 +254,11 @@ BEGIN
     END IF;
 
     RETURN QUERY
-    SELECT g.hash, g.tag, g.stored_size
+    SELECT g.hash, g.copy_id, g.stored_size
       FROM xet.gc_copies g
      WHERE NOT EXISTS (SELECT FROM xet.xorbs x
-                        WHERE x.hash = g.hash AND x.tag = g.tag)
-     ORDER BY g.hash, g.tag
+                        WHERE x.hash = g.hash AND x.copy_id = g.copy_id)
+     ORDER BY g.hash, g.copy_id
      LIMIT batch;
 END;
 $$;
@@ -267,14 +267,14 @@ $$;
 -- Records that the files of copies were removed durably.  Returns the number
 -- of notes that were dropped, and the bytes of their copies.
 
-CREATE FUNCTION xet.gc_removed(hashes bytea[], tags integer[])
+CREATE FUNCTION xet.gc_removed(hashes bytea[], copy_ids integer[])
     RETURNS TABLE (copies bigint, bytes bigint)
     LANGUAGE sql
 AS $$
     WITH gone AS (
         DELETE FROM xet.gc_copies g
-         USING unnest($1, $2) AS u(hash, tag)
-         WHERE g.hash = u.hash AND g.tag = u.tag
+         USING unnest($1, $2) AS u(hash, copy_id)
+         WHERE g.hash = u.hash AND g.copy_id = u.copy_id
         RETURNING g.stored_size
     )
     SELECT count(*), coalesce(sum(g.stored_size), 0)::bigint FROM gone g;
@@ -287,9 +287,9 @@ $$;
 
 CREATE FUNCTION xet.gc_once(act bytea, step text, batch integer,
     grace bigint DEFAULT NULL, hashes bytea[] DEFAULT NULL,
-    tags integer[] DEFAULT NULL)
+    copy_ids integer[] DEFAULT NULL)
     RETURNS TABLE (seen bigint, busy bigint, files bigint, xorbs bigint,
-                   copies bigint, bytes bigint, refs bigint, told bigint,
+                   copies bigint, bytes bigint, refs bigint, advertised bigint,
                    needed bigint)
     LANGUAGE plpgsql
 AS $$
@@ -303,7 +303,8 @@ BEGIN
         WHEN 'xorbs' THEN
             SELECT to_jsonb(g) INTO said FROM xet.gc_xorbs(grace, batch) g;
         WHEN 'removed' THEN
-            SELECT to_jsonb(g) INTO said FROM xet.gc_removed(hashes, tags) g;
+            SELECT to_jsonb(g) INTO said
+              FROM xet.gc_removed(hashes, copy_ids) g;
         WHEN 'settle' THEN
             said := jsonb_build_object('seen', xet.usage_settle(batch));
         END CASE;
@@ -316,7 +317,7 @@ BEGIN
     SELECT s.*
       FROM jsonb_to_record(said)
                AS s(seen bigint, busy bigint, files bigint, xorbs bigint,
-                    copies bigint, bytes bigint, refs bigint, told bigint,
+                    copies bigint, bytes bigint, refs bigint, advertised bigint,
                     needed bigint);
 END;
 $$;
@@ -328,7 +329,7 @@ $$;
 CREATE FUNCTION xet.gc_preview(grace bigint)
     RETURNS TABLE (files bigint, file_bytes bigint, xorbs bigint,
                    xorb_bytes bigint, young bigint, young_bytes bigint,
-                   told bigint, told_bytes bigint, copies bigint,
+                   advertised bigint, advertised_bytes bigint, copies bigint,
                    copy_bytes bigint)
     LANGUAGE sql STABLE
 AS $$
@@ -351,7 +352,7 @@ AS $$
         SELECT x.stored_size,
                CASE WHEN $1 > 0 AND n.since > b.born THEN 'young'
                     WHEN $1 > 0 AND xet.day_ends(x.advertised_on) > b.born
-                    THEN 'told'
+                    THEN 'advertised'
                     ELSE 'dead'
                END AS why
           FROM recorded n
@@ -370,8 +371,8 @@ AS $$
            count(*) FILTER (WHERE f.why = 'young'),
            coalesce(sum(f.stored_size) FILTER (WHERE f.why = 'young'),
                     0)::bigint,
-           count(*) FILTER (WHERE f.why = 'told'),
-           coalesce(sum(f.stored_size) FILTER (WHERE f.why = 'told'),
+           count(*) FILTER (WHERE f.why = 'advertised'),
+           coalesce(sum(f.stored_size) FILTER (WHERE f.why = 'advertised'),
                     0)::bigint,
            (SELECT count(*) FROM xet.gc_copies),
            (SELECT coalesce(sum(c.stored_size), 0)::bigint

@@ -303,7 +303,7 @@ $$;
 
 
 -- Writes the rows of a commit, which becomes the next commit of its line.
--- First ends the valid rows of the changed paths (told), and of all folders
+-- First ends the valid rows of the changed paths, and of all folders
 -- above them (above).  Then inserts rows for the files at paths, for their
 -- folders (files), and for those folders of above that are not empty after the
 -- commit.  A row of another line can't be ended: if no new row hides it, the
@@ -311,7 +311,7 @@ $$;
 -- that were written (xet.hub_weight()).
 
 CREATE FUNCTION xet.hub_write(repo bigint, lines integer[], seqs integer[],
-    ref text, made bytea, told text[], above text[], files text[],
+    ref text, made bytea, changed text[], above text[], files text[],
     paths text[], hashes bytea[], sizes bigint[], digests bytea[])
     RETURNS bigint
     LANGUAGE plpgsql
@@ -331,7 +331,7 @@ BEGIN
         SELECT count(k.hash) AS files, coalesce(sum(k.size), 0) AS bytes,
                coalesce(array_agg(k.path), '{}') AS paths
           INTO far
-          FROM (SELECT unnest(told) UNION SELECT unnest(above)) AS u(path)
+          FROM (SELECT unnest(changed) UNION SELECT unnest(above)) AS u(path)
          CROSS JOIN LATERAL xet.hub_at(repo, lines, seqs, u.path) k
          WHERE k.line <> here;
     END IF;
@@ -343,7 +343,7 @@ BEGIN
         UPDATE xet.hub_paths h SET till = seq
          WHERE h.ctid = ANY (ARRAY(
                    SELECT k.ctid
-                     FROM unnest(told || above) AS u(path)
+                     FROM unnest(changed || above) AS u(path)
                     CROSS JOIN LATERAL (
                               SELECT p.ctid, p.till FROM xet.hub_paths p
                                WHERE p.repo_id = $1 AND p.line = here
@@ -375,7 +375,7 @@ BEGIN
     IF shared THEN
         weight := weight + xet.hub_tombstones(
             repo, here, seq, made,
-            ARRAY(SELECT unnest(far.paths) INTERSECT SELECT unnest(told)
+            ARRAY(SELECT unnest(far.paths) INTERSECT SELECT unnest(changed)
                   EXCEPT SELECT unnest(files)));
     END IF;
 
@@ -407,7 +407,7 @@ BEGIN
     IF shared THEN
         weight := weight + xet.hub_tombstones(
             repo, here, seq, made,
-            ARRAY(SELECT unnest(far.paths) EXCEPT SELECT unnest(told)));
+            ARRAY(SELECT unnest(far.paths) EXCEPT SELECT unnest(changed)));
 
         lost.files := lost.files + far.files;
         lost.bytes := lost.bytes + far.bytes;
@@ -480,7 +480,7 @@ DECLARE
     bad    text;
     lost   text;
     w      record;
-    told   text[];
+    changed   text[];
     above  text[];
     files  text[];
     weight bigint;
@@ -568,17 +568,17 @@ BEGIN
     SELECT * INTO w
       FROM xet.hub_puts(r.id, l.lines, l.seqs, upload, gone);
 
-    SELECT coalesce(array_agg(p), '{}') INTO told
+    SELECT coalesce(array_agg(p), '{}') INTO changed
       FROM (SELECT unnest(gone) UNION SELECT unnest(w.paths)) AS u(p);
 
-    IF cardinality(told) = 0 THEN
+    IF cardinality(changed) = 0 THEN
         DELETE FROM xet.hub_staged s WHERE s.upload = $3;
 
         RETURN xet.hub_says(200, body => encode(head, 'hex'), more => r.more);
     END IF;
 
-    above := xet.hub_folders(told, most);
-    bad := xet.hub_too_many(cardinality(told), cardinality(above), most);
+    above := xet.hub_folders(changed, most);
+    bad := xet.hub_too_many(cardinality(changed), cardinality(above), most);
 
     IF bad IS NOT NULL THEN
         RETURN xet.hub_says(413, 'too_many_rows', bad);
@@ -625,7 +625,7 @@ BEGIN
 
     made := substr(sha256($3 || head), 1, 20);
 
-    weight := weight + xet.hub_write(r.id, l.lines, l.seqs, ref, made, told,
+    weight := weight + xet.hub_write(r.id, l.lines, l.seqs, ref, made, changed,
                                      above, files, w.paths, w.hashes, w.sizes,
                                      w.digests);
 
@@ -649,7 +649,8 @@ BEGIN
                            weight);
 
     RETURN xet.hub_says(200, NULL,
-                        cardinality(told) + cardinality(above) || ' ' || weight,
+                        cardinality(changed) + cardinality(above)
+                        || ' ' || weight,
                         encode(made, 'hex'), r.more);
 END;
 $$;

@@ -219,11 +219,11 @@ $$;
 -- match.
 
 CREATE FUNCTION xet.scrub_next(after bigint)
-    RETURNS TABLE (id bigint, hash bytea, tag integer, stored_size bigint,
+    RETURNS TABLE (id bigint, hash bytea, copy_id integer, stored_size bigint,
                    digest bytea, ends_sha256 bytea)
     LANGUAGE sql STABLE
 AS $$
-    SELECT x.id, x.hash, x.tag, x.stored_size, x.digest,
+    SELECT x.id, x.hash, x.copy_id, x.stored_size, x.digest,
            CASE WHEN x.digest IS NULL THEN sha256(x.stored_ends) END
       FROM xet.xorbs x
      WHERE x.id > after AND x.damaged_at IS NULL
@@ -236,14 +236,14 @@ $$;
 -- of a heal is due; the columns are those of xet.scrub_next().
 
 CREATE FUNCTION xet.heal_next(after bigint)
-    RETURNS TABLE (id bigint, hash bytea, tag integer, stored_size bigint,
+    RETURNS TABLE (id bigint, hash bytea, copy_id integer, stored_size bigint,
                    digest bytea, ends_sha256 bytea)
     LANGUAGE sql STABLE
 AS $$
-    SELECT x.id, x.hash, x.tag, x.stored_size, x.digest,
+    SELECT x.id, x.hash, x.copy_id, x.stored_size, x.digest,
            CASE WHEN x.digest IS NULL THEN sha256(x.stored_ends) END
       FROM xet.xorbs x
-      LEFT JOIN xet.heals h ON h.xorb_id = x.id AND h.tag = x.tag
+      LEFT JOIN xet.heals h ON h.xorb_id = x.id AND h.copy_id = x.copy_id
      WHERE x.id > after AND x.damaged_at IS NOT NULL
        AND (h.next_at IS NULL OR h.next_at <= now()
             OR h.next_at > now() + interval '1 hour')
@@ -256,31 +256,32 @@ $$;
 -- and the delay doubles with each try, up to an hour.  Returns false if the
 -- row describes another copy now.
 
-CREATE FUNCTION xet.heal_later(id bigint, tag integer)
+CREATE FUNCTION xet.heal_later(id bigint, copy_id integer)
     RETURNS boolean
     LANGUAGE plpgsql
     SET lock_timeout = '1s'
 AS $$
 #variable_conflict use_variable
 BEGIN
-    INSERT INTO xet.heals AS h (xorb_id, tag, tries, next_at)
-    SELECT x.id, x.tag, 1, now() + interval '1 minute'
+    INSERT INTO xet.heals AS h (xorb_id, copy_id, tries, next_at)
+    SELECT x.id, x.copy_id, 1, now() + interval '1 minute'
       FROM xet.xorbs x
-     WHERE x.id = id AND x.tag = tag
+     WHERE x.id = id AND x.copy_id = copy_id
     ON CONFLICT ON CONSTRAINT heals_pkey DO UPDATE
-       SET tag = excluded.tag,
-           tries = CASE WHEN h.tag = excluded.tag THEN least(h.tries + 1, 10)
-                        ELSE 1 END,
+       SET copy_id = excluded.copy_id,
+           tries = CASE WHEN h.copy_id = excluded.copy_id
+                        THEN least(h.tries + 1, 10) ELSE 1 END,
            next_at = now() + least(interval '1 hour', interval '1 minute'
-               * 2 ^ CASE WHEN h.tag = excluded.tag THEN h.tries ELSE 0 END)
-     WHERE h.tag <> excluded.tag OR h.next_at <= now()
+               * 2 ^ CASE WHEN h.copy_id = excluded.copy_id THEN h.tries ELSE 0
+               * END)
+     WHERE h.copy_id <> excluded.copy_id OR h.next_at <= now()
            OR h.next_at > now() + interval '1 hour';
 
     -- if the next try is already scheduled, this statement is a retry, which
     -- must not count a second time
 
     RETURN EXISTS (SELECT FROM xet.heals h
-                    WHERE h.xorb_id = id AND h.tag = heal_later.tag);
+                    WHERE h.xorb_id = id AND h.copy_id = heal_later.copy_id);
 END;
 $$;
 

@@ -18,7 +18,7 @@ CREATE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
     ends integer[], proof boolean, wide boolean, any_repo boolean, repo text,
     subject bytea)
     RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
-                   stored_ends bytea, tag integer, stored_size bigint,
+                   stored_ends bytea, copy_id integer, stored_size bigint,
                    intact boolean, own boolean)
     LANGUAGE plpgsql STABLE PARALLEL SAFE
 AS $$
@@ -73,13 +73,13 @@ BEGIN
                 ELSE s.raw_ends END,
            CASE WHEN d.n > 0 THEN textsend(repeat('....', d.n + 1))
                 ELSE s.stored_ends END,
-           CASE WHEN d.n > 0 THEN 0 ELSE s.tag END,
+           CASE WHEN d.n > 0 THEN 0 ELSE s.copy_id END,
            CASE WHEN d.n > 0 THEN 0 ELSE s.stored_size END,
            d.n > 0 OR s.intact, owns[s.n]
       FROM wanted w
      CROSS JOIN xet.xorb_slices(w.xorbs, starts, ends, true) WITH ORDINALITY
-             AS s(chunk_count, hashes, raw_ends, stored_ends, tag, stored_size,
-                  intact, n)
+             AS s(chunk_count, hashes, raw_ends, stored_ends, copy_id,
+                  stored_size, intact, n)
      CROSS JOIN LATERAL (SELECT CASE
                              WHEN owns[s.n] IS NULL AND starts[s.n] >= 0
                                   AND ends[s.n] <= 8192
@@ -150,7 +150,7 @@ $$;
 
 CREATE FUNCTION xet.shard_suspects(hashes bytea[], packed bytea[],
     from_file bigint, done bigint)
-    RETURNS TABLE (hash bytea, tag integer, stored_size bigint, file bigint,
+    RETURNS TABLE (hash bytea, copy_id integer, stored_size bigint, file bigint,
                    xorb bigint)
     LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET enable_seqscan = off
@@ -200,7 +200,7 @@ BEGIN
     END LOOP;
 
     RETURN QUERY
-    SELECT x.hash, x.tag, x.stored_size, NULL::bigint, NULL::bigint
+    SELECT x.hash, x.copy_id, x.stored_size, NULL::bigint, NULL::bigint
       FROM xet.xorbs x
      WHERE x.id = ANY (used) AND x.damaged_at IS NULL;
 
@@ -375,7 +375,7 @@ DECLARE
 BEGIN
     WITH used AS MATERIALIZED (
         SELECT f.serial, substring(f.packed FROM g + 1 FOR 32) AS xorb,
-               substring(f.packed FROM g + 49 FOR 4) AS tag,
+               substring(f.packed FROM g + 49 FOR 4) AS copy_id,
                range_agg(int4range(
                    get_byte(f.packed, g + 32)
                        + 256 * get_byte(f.packed, g + 33),
@@ -386,7 +386,7 @@ BEGIN
          WHERE f.packed IS NOT NULL
          GROUP BY 1, 2, 3
     ), locked AS MATERIALIZED (
-        SELECT x.id, x.hash, x.tag, x.damaged_at
+        SELECT x.id, x.hash, x.copy_id, x.damaged_at
           FROM (SELECT DISTINCT u.xorb FROM used u) u
          CROSS JOIN LATERAL (SELECT x.* FROM xet.xorbs x
                               WHERE x.hash = u.xorb
@@ -398,12 +398,12 @@ BEGIN
           FROM used u
           JOIN unnest(new_serials, new_ids) AS n(serial, id)
             ON n.serial = u.serial
-          JOIN locked l ON l.hash = u.xorb AND xet.le4(l.tag) = u.tag
+          JOIN locked l ON l.hash = u.xorb AND xet.le4(l.copy_id) = u.copy_id
         ON CONFLICT (file_id, xorb_id)
            DO UPDATE SET chunks = fx.chunks + excluded.chunks
     )
     SELECT array_agg(l.id), array_agg(u.chunks),
-           count(*) FILTER (WHERE u.tag <> xet.le4(l.tag)
+           count(*) FILTER (WHERE u.copy_id <> xet.le4(l.copy_id)
                                   OR l.damaged_at IS NOT NULL)
       INTO ids, ranges, moved
       FROM used u

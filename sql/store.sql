@@ -62,9 +62,9 @@ END;
 $$;
 
 
--- Allocates a block of 256 tags, exclusively for the caller, and returns the
--- first one.  The row is updated, so the result is returned only after it is
--- durable, also on a synchronous standby.
+-- Allocates a block of 256 copy ids, exclusively for the caller, and returns
+-- the first one.  The row is updated, so the result is returned only after it
+-- is durable, also on a synchronous standby.
 --
 -- A restored dump, or a standby that is promoted before it has received
 -- everything, continues with an old number and would allocate blocks a second
@@ -72,7 +72,7 @@ $$;
 -- the tables and the timeline of the cluster.  Blocks repeat after 2^32
 -- copies.
 
-CREATE FUNCTION xet.tags_take()
+CREATE FUNCTION xet.copy_ids_take()
     RETURNS bigint
     LANGUAGE plpgsql
     SECURITY DEFINER
@@ -81,19 +81,19 @@ AS $$
 DECLARE
     block bigint;
 BEGIN
-    UPDATE xet.tags t
+    UPDATE xet.copy_ids t
        SET next = t.next + 1
      WHERE t.one = 1
     RETURNING (t.next - 1)
               # hashtextextended(concat_ws(' ', xet.store_tables(),
-                                          'xet.tags'::regclass::oid, t.salt,
+                                          'xet.copy_ids'::regclass::oid, t.salt,
                                           substr(pg_walfile_name(
                                               pg_current_wal_lsn()), 1, 8)),
                                 0)
          INTO block;
 
     IF block IS NULL THEN
-        RAISE EXCEPTION 'xet.tags has no row: copies can''t be named';
+        RAISE EXCEPTION 'xet.copy_ids has no row: copies can''t be named';
     END IF;
 
     RETURN (block & 16777215) << 8;
@@ -103,13 +103,13 @@ $$;
 
 -- For operators: call this in a copy of the database that was not made by a
 -- dump, such as a disk snapshot, and that runs in parallel with the original.
--- From then on the copy allocates other tags than the original.
+-- From then on the copy allocates other copy ids than the original.
 
-CREATE FUNCTION xet.tags_anew()
+CREATE FUNCTION xet.copy_ids_anew()
     RETURNS void
     LANGUAGE sql
 AS $$
-    UPDATE xet.tags SET salt = gen_random_uuid();
+    UPDATE xet.copy_ids SET salt = gen_random_uuid();
 $$;
 
 
@@ -183,11 +183,11 @@ $$;
 -- Returns the range of times, in seconds since 1970, in which a file was
 -- written that may be an orphan.  Only "xet rebuild" can judge files older
 -- than this database.  For files younger than its newest xorb, the database
--- may still be about to receive the rows.  doubts is the reason why no file
+-- may still be about to receive the rows.  blocked is the reason why no file
 -- may be removed, or NULL.
 
 CREATE FUNCTION xet.orphans_from()
-    RETURNS TABLE (since bigint, newest bigint, doubts text)
+    RETURNS TABLE (since bigint, newest bigint, blocked text)
     LANGUAGE sql STABLE
 AS $$
     SELECT CASE WHEN isfinite(s.since)
@@ -203,23 +203,23 @@ $$;
 
 -- Tells a server whether to sweep now, which it does once a day, or to
 -- continue a sweep in progress; also returns the times of xet.orphans_from().
--- why is the reason not to sweep; empty if it need not be reported.  doubts:
+-- why is the reason not to sweep; empty if it need not be reported.  blocked:
 -- it is unknown which copies may be removed, so xet.gc_copies() returns no
 -- copies either, until an operator has intervened.
 
 CREATE FUNCTION xet.orphans_due(begun boolean)
     RETURNS TABLE (due boolean, since bigint, newest bigint, why text,
-                   doubts boolean)
+                   blocked boolean)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 BEGIN
-    SELECT o.since, o.newest, o.doubts INTO since, newest, why
+    SELECT o.since, o.newest, o.blocked INTO since, newest, why
       FROM xet.orphans_from() o;
 
-    doubts := why IS NOT NULL;
+    blocked := why IS NOT NULL;
 
-    IF doubts THEN
+    IF blocked THEN
         NULL;
 
     ELSIF since IS NULL
@@ -244,16 +244,16 @@ $$;
 
 -- Returns those copies to which neither a row nor a note refers.
 
-CREATE FUNCTION xet.copies_unknown(hashes bytea[], tags integer[])
-    RETURNS TABLE (hash bytea, tag integer)
+CREATE FUNCTION xet.copies_unknown(hashes bytea[], copy_ids integer[])
+    RETURNS TABLE (hash bytea, copy_id integer)
     LANGUAGE sql STABLE
 AS $$
-    SELECT u.hash, u.tag
-      FROM unnest($1, $2) AS u(hash, tag)
+    SELECT u.hash, u.copy_id
+      FROM unnest($1, $2) AS u(hash, copy_id)
      WHERE NOT EXISTS (SELECT FROM xet.xorbs x
-                        WHERE x.hash = u.hash AND x.tag = u.tag)
+                        WHERE x.hash = u.hash AND x.copy_id = u.copy_id)
        AND NOT EXISTS (SELECT FROM xet.gc_copies g
-                        WHERE g.hash = u.hash AND g.tag = u.tag);
+                        WHERE g.hash = u.hash AND g.copy_id = u.copy_id);
 $$;
 
 
@@ -265,8 +265,8 @@ $$;
 -- Then a rebuild that starts later does not find the file; a rebuild that has
 -- already read the file holds the lock.
 
-CREATE FUNCTION xet.orphans(hashes bytea[], tags integer[])
-    RETURNS TABLE (hash bytea, tag integer)
+CREATE FUNCTION xet.orphans(hashes bytea[], copy_ids integer[])
+    RETURNS TABLE (hash bytea, copy_id integer)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -277,6 +277,6 @@ BEGIN
         RETURN;
     END IF;
 
-    RETURN QUERY SELECT u.hash, u.tag FROM xet.copies_unknown($1, $2) u;
+    RETURN QUERY SELECT u.hash, u.copy_id FROM xet.copies_unknown($1, $2) u;
 END;
 $$;

@@ -6,14 +6,14 @@
 -- arguments, in order: the hashes and ends of chunks starts[i]..ends[i] - 1.
 -- The ends start with the end of the chunk before starts[i], or with four zero
 -- bytes if there is none.  All columns are NULL for a xorb that is not stored;
--- hashes and ends are NULL for a range beyond the xorb.  tag and stored_size
--- belong to the copy that stored_ends describe; intact is false if the copy is
--- known to be damaged.
+-- hashes and ends are NULL for a range beyond the xorb.  copy id and
+-- stored_size belong to the copy that stored_ends describe; intact is false if
+-- the copy is known to be damaged.
 
 CREATE FUNCTION xet.xorb_slices(xorbs bytea[], starts integer[],
     ends integer[], with_hashes boolean)
     RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
-                   stored_ends bytea, tag integer, stored_size bigint,
+                   stored_ends bytea, copy_id integer, stored_size bigint,
                    intact boolean)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -36,7 +36,7 @@ AS $$
                 ELSE substring(x.stored_ends FROM 4 * (w.s - 1) + 1
                                FOR 4 * (w.e - w.s + 1))
            END,
-           x.tag, x.stored_size, x.damaged_at IS NULL
+           x.copy_id, x.stored_size, x.damaged_at IS NULL
       FROM unnest(xorbs, starts, ends) WITH ORDINALITY AS w(hash, s, e, n)
       LEFT JOIN LATERAL (SELECT x.* FROM xet.xorbs x
                           WHERE x.hash = w.hash
@@ -236,7 +236,7 @@ AS $$
 $$;
 
 
--- Returns the tag of a copy that was made at a time, in seconds since 1970.
+-- Returns the id of a copy that was made at a time, in seconds since 1970.
 -- Raises 40XT1 if the copy is older than xet.copy_age().  The upload may have
 -- been halted between its copy and its row, with its worker or the whole
 -- machine.  Meanwhile the collector may have removed the copy, since it had no
@@ -246,7 +246,7 @@ $$;
 -- does not retry the statement.  Older versions of the module retry it; for
 -- errors of class 40, they also leave the copy in place.
 
-CREATE FUNCTION xet.copy_made(tag integer, made bigint)
+CREATE FUNCTION xet.copy_made(copy_id integer, made bigint)
     RETURNS integer
     LANGUAGE plpgsql STABLE
 AS $$
@@ -261,18 +261,18 @@ BEGIN
               USING ERRCODE = '40XT1';
     END IF;
 
-    RETURN tag;
+    RETURN copy_id;
 END;
 $$;
 
 
--- Registers a xorb whose bytes are durable in the copy with that tag, its
+-- Registers a xorb whose bytes are durable in the copy with that copy id, its
 -- eligible chunks (given by index), and its sender.  Returns the current row.
--- If the row has that tag, this statement inserted the row.  With another tag,
--- the xorb was stored before, by this or another node, and the new copy is not
--- used.  inserted: the xorb was not stored before.  With a repo, inserted
--- means that neither the repo nor the subject had sent the xorb before, since
--- uploads of others must not be revealed.
+-- If the row has that copy id, this statement inserted the row.  With another
+-- copy id, the xorb was stored before, by this or another node, and the new
+-- copy is not used.  inserted: the xorb was not stored before.  With a repo,
+-- inserted means that neither the repo nor the subject had sent the xorb
+-- before, since uploads of others must not be revealed.
 --
 -- If the xorb was stored before, the response says so, and the sender will
 -- refer to the xorb.  So the xorb is recorded as advertised, like a xorb in a
@@ -281,9 +281,9 @@ $$;
 
 CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
     stored_ends bytea, raw_size bigint, stored_size bigint,
-    eligible integer[], tag integer, digest bytea, any_repo boolean,
+    eligible integer[], copy_id integer, digest bytea, any_repo boolean,
     repo text, subject bytea)
-    RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
+    RETURNS TABLE (the_copy_id integer, the_size bigint, the_digest bytea,
                    intact boolean, inserted boolean)
     LANGUAGE plpgsql
 AS $$
@@ -298,10 +298,10 @@ BEGIN
 
     LOOP
         INSERT INTO xet.xorbs AS x (hash, chunk_count, raw_size, stored_size,
-                                    chunk_hashes, raw_ends, stored_ends, tag,
-                                    digest)
+                                    chunk_hashes, raw_ends, stored_ends,
+                                    copy_id, digest)
         VALUES (xorb, length(chunk_hashes) / 32, raw_size, stored_size,
-                chunk_hashes, raw_ends, stored_ends, tag, digest)
+                chunk_hashes, raw_ends, stored_ends, copy_id, digest)
         ON CONFLICT DO NOTHING
         RETURNING x.id INTO new_id;
 
@@ -321,7 +321,7 @@ BEGIN
 
     IF new_id IS NOT NULL AND EXISTS (
            SELECT FROM xet.gc_copies g
-            WHERE g.hash = xorb AND g.tag = xorb_put.tag)
+            WHERE g.hash = xorb AND g.copy_id = xorb_put.copy_id)
     THEN
         RAISE EXCEPTION 'the copy was removed in the meantime'
               USING ERRCODE = '40XT1';
@@ -346,12 +346,12 @@ BEGIN
         PERFORM xet.quota_hold(any_repo, repo, subject, stored_size, 0);
     END IF;
 
-    -- a row with this tag was inserted by this statement, now or in an earlier
-    -- try
+    -- a row with this copy id was inserted by this statement, now or in an
+    -- earlier try
 
     RETURN QUERY
-    SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL,
-           x.tag = xorb_put.tag OR NOT any_repo AND brought
+    SELECT x.copy_id, x.stored_size, x.digest, x.damaged_at IS NULL,
+           x.copy_id = xorb_put.copy_id OR NOT any_repo AND brought
       FROM xet.xorbs x
      WHERE x.hash = xorb;
 END;
@@ -360,12 +360,12 @@ $$;
 
 -- Replaces the damaged copy of a known xorb by another copy: updates the row,
 -- and all terms that refer to the copy.  Returns the current row.  If the row
--- has "tag", the new copy is used.  If the tag of the row was no longer
--- old_tag, another session was first, and nothing is changed.
+-- has "copy id", the new copy is used.  If the copy id of the row was no longer
+-- old_copy_id, another session was first, and nothing is changed.
 --
--- The lock excludes commits of shards, which check the tags of their terms
+-- The lock excludes commits of shards, which check the copy ids of their terms
 -- under FOR KEY SHARE (xet.shard_terms()).  So either their terms exist when
--- this statement updates terms, or the commits see the new tag and are
+-- this statement updates terms, or the commits see the new copy id and are
 -- refused.  This requires read committed isolation, which sessions of the
 -- module set.
 --
@@ -375,8 +375,8 @@ $$;
 -- meanwhile wait up to the lock_timeout of their session.
 
 CREATE FUNCTION xet.xorb_heal(xorb bytea, stored_ends bytea,
-    stored_size bigint, tag integer, digest bytea, old_tag integer)
-    RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
+    stored_size bigint, copy_id integer, digest bytea, old_copy_id integer)
+    RETURNS TABLE (the_copy_id integer, the_size bigint, the_digest bytea,
                    intact boolean)
     LANGUAGE plpgsql
     SET lock_timeout = '3s'
@@ -387,13 +387,13 @@ DECLARE
 BEGIN
     SELECT x.id INTO xorb_row
       FROM xet.xorbs x
-     WHERE x.hash = xorb AND x.tag = old_tag
+     WHERE x.hash = xorb AND x.copy_id = old_copy_id
        FOR UPDATE;
 
     IF xorb_row IS NOT NULL THEN
         UPDATE xet.xorbs AS x
            SET stored_ends = stored_ends, stored_size = stored_size,
-               tag = tag, digest = digest, damaged_at = NULL
+               copy_id = copy_id, digest = digest, damaged_at = NULL
          WHERE x.id = xorb_row;
 
         -- all heals lock rows in the same order; otherwise heals of two xorbs
@@ -407,20 +407,20 @@ BEGIN
             FOR NO KEY UPDATE;
 
         UPDATE xet.files AS f
-           SET packed = xet.terms_moved(f.packed, xorb, stored_ends, tag)
+           SET packed = xet.terms_moved(f.packed, xorb, stored_ends, copy_id)
          WHERE f.id IN (SELECT fx.file_id FROM xet.file_xorbs fx
                          WHERE fx.xorb_id = xorb_row)
            AND f.packed IS NOT NULL;
 
         UPDATE xet.terms AS t
-           SET packed = xet.terms_moved(t.packed, xorb, stored_ends, tag)
+           SET packed = xet.terms_moved(t.packed, xorb, stored_ends, copy_id)
          WHERE t.file_id IN (SELECT fx.file_id FROM xet.file_xorbs fx
                               WHERE fx.xorb_id = xorb_row)
            AND position(xorb IN t.packed) > 0;
     END IF;
 
     RETURN QUERY
-    SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL
+    SELECT x.copy_id, x.stored_size, x.digest, x.damaged_at IS NULL
       FROM xet.xorbs x
      WHERE x.hash = xorb;
 END;
@@ -428,17 +428,19 @@ $$;
 
 
 -- Calls xet.xorb_heal() for a command, which can retry later.  Returns the
--- current tag, or old_tag if the row no longer exists.  Returns NULL if other
--- sessions have locked the xorb or its files: then the caller should retry.
+-- current copy id, or old_copy_id if the row no longer exists.  Returns NULL if
+-- other sessions have locked the xorb or its files: then the caller should
+-- retry.
 
 CREATE FUNCTION xet.xorb_healed(xorb bytea, stored_ends bytea,
-    stored_size bigint, tag integer, digest bytea, old_tag integer)
+    stored_size bigint, copy_id integer, digest bytea, old_copy_id integer)
     RETURNS integer
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    RETURN coalesce((SELECT h.the_tag
-                       FROM xet.xorb_heal($1, $2, $3, $4, $5, $6) h), old_tag);
+    RETURN coalesce((SELECT h.the_copy_id
+                       FROM xet.xorb_heal($1, $2, $3, $4, $5, $6) h),
+                    old_copy_id);
 
 EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
     RETURN NULL;
@@ -448,10 +450,10 @@ $$;
 
 -- Returns packed terms (src/core/plan/xet_plan.h) in which all terms of one
 -- xorb refer to another copy of that xorb.  Their chunks and raw lengths are
--- unchanged; their stored bytes and tag are those of the new copy.
+-- unchanged; their stored bytes and copy id are those of the new copy.
 
 CREATE FUNCTION xet.terms_moved(packed bytea, xorb bytea, stored_ends bytea,
-    tag integer)
+    copy_id integer)
     RETURNS bytea
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -489,7 +491,7 @@ BEGIN
                         END
                      || substring(stored_ends FROM 4 * last + 1 FOR 4)
                      || substring(packed FROM start + 45 FOR 4)
-                     || xet.le4(tag);
+                     || xet.le4(copy_id);
         ELSE
             moved := moved || substring(packed FROM start + 1 FOR 52);
         END IF;
@@ -507,11 +509,11 @@ $$;
 
 CREATE FUNCTION xet.xorb_grant(xorb bytea, proof boolean, any_repo boolean,
     repo text, subject bytea)
-    RETURNS TABLE (stored_size bigint, tag integer, intact boolean,
+    RETURNS TABLE (stored_size bigint, copy_id integer, intact boolean,
                    recorded boolean)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-    SELECT x.stored_size, x.tag, x.damaged_at IS NULL,
+    SELECT x.stored_size, x.copy_id, x.damaged_at IS NULL,
            x.advertised_on IS NOT DISTINCT FROM xet.today()
       FROM (SELECT xorb_grant.xorb AS hash) w
       LEFT JOIN xet.xorbs x ON x.hash = w.hash
@@ -532,19 +534,19 @@ $$;
 
 CREATE FUNCTION xet.xorb_get(xorb bytea, any_repo boolean, repo text,
     subject bytea)
-    RETURNS TABLE (stored_size bigint, tag integer, intact boolean,
+    RETURNS TABLE (stored_size bigint, copy_id integer, intact boolean,
                    recorded boolean)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-    SELECT g.stored_size, g.tag, g.intact, g.recorded
+    SELECT g.stored_size, g.copy_id, g.intact, g.recorded
       FROM xet.xorb_grant($1, NOT $2, $2, $3, $4) g;
 $$;
 
 
--- Records that the copies with these tags were found missing, truncated or
+-- Records that the copies with these copy ids were found missing, truncated or
 -- damaged.
 
-CREATE FUNCTION xet.xorb_damaged(xorbs bytea[], tags integer[])
+CREATE FUNCTION xet.xorb_damaged(xorbs bytea[], copy_ids integer[])
     RETURNS integer
     LANGUAGE sql
     SET lock_timeout = '1s'
@@ -552,27 +554,27 @@ AS $$
     UPDATE xet.xorbs SET damaged_at = now()
      WHERE id IN (SELECT x.id
                     FROM xet.xorbs x
-                    JOIN unnest($1, $2) AS d(hash, tag)
-                      ON d.hash = x.hash AND d.tag = x.tag
+                    JOIN unnest($1, $2) AS d(hash, copy_id)
+                      ON d.hash = x.hash AND d.copy_id = x.copy_id
                    WHERE x.damaged_at IS NULL
                    ORDER BY x.id
                      FOR NO KEY UPDATE OF x);
 
     SELECT count(*)::integer
-      FROM unnest($1, $2) AS d(hash, tag)
-      JOIN xet.xorbs x ON x.hash = d.hash AND x.tag = d.tag;
+      FROM unnest($1, $2) AS d(hash, copy_id)
+      JOIN xet.xorbs x ON x.hash = d.hash AND x.copy_id = d.copy_id;
 $$;
 
 
 -- Records that a copy was read completely, and matches its row.
 
-CREATE FUNCTION xet.xorb_intact(xorb bytea, tag integer)
+CREATE FUNCTION xet.xorb_intact(xorb bytea, copy_id integer)
     RETURNS boolean
     LANGUAGE plpgsql
 AS $$
 BEGIN
     UPDATE xet.xorbs x SET damaged_at = NULL
-     WHERE x.hash = $1 AND x.tag = $2
+     WHERE x.hash = $1 AND x.copy_id = $2
        AND x.damaged_at IS NOT NULL;
 
     RETURN FOUND;
@@ -614,7 +616,7 @@ CREATE FUNCTION xet.chunk_find(chunk bytea, wide boolean, any_repo boolean,
     repo text, subject bytea)
     RETURNS TABLE (hash bytea, chunk_count integer, raw_size bigint,
                    stored_size bigint, hashes bytea, raw_ends bytea,
-                   recorded boolean, tag integer, seen bytea)
+                   recorded boolean, copy_id integer, seen bytea)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     WITH me AS MATERIALIZED (
@@ -768,7 +770,7 @@ AS $$
     )
     SELECT x.hash, x.chunk_count, x.raw_size, x.stored_size, x.chunk_hashes,
            x.raw_ends, x.advertised_on IS NOT DISTINCT FROM xet.today(),
-           x.tag,
+           x.copy_id,
            CASE WHEN NOT any_repo AND NOT wide
                 THEN (SELECT string_agg(int4send(lower(c))
                                         || int4send(upper(c)), '')
@@ -810,7 +812,7 @@ $$;
 -- those copies that a row still names.  If a xorb was collected or healed
 -- after the look-up, nothing needs its copy, and the copy is not returned.
 
-CREATE FUNCTION xet.copies_lost(xorbs bytea[], tags integer[])
+CREATE FUNCTION xet.copies_lost(xorbs bytea[], copy_ids integer[])
     RETURNS TABLE (xorb bytea, copy integer)
     LANGUAGE plpgsql
 AS $$
@@ -818,8 +820,8 @@ BEGIN
     PERFORM xet.xorb_damaged($1, $2);
 
     RETURN QUERY
-    SELECT x.hash, x.tag
-      FROM unnest($1, $2) AS d(hash, tag)
-      JOIN xet.xorbs x ON x.hash = d.hash AND x.tag = d.tag;
+    SELECT x.hash, x.copy_id
+      FROM unnest($1, $2) AS d(hash, copy_id)
+      JOIN xet.xorbs x ON x.hash = d.hash AND x.copy_id = d.copy_id;
 END;
 $$;

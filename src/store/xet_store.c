@@ -153,11 +153,11 @@ xet_store_same(const xet_store_t *one, const xet_store_t *two)
 
 
 char *
-xet_store_copy(char *name, const xet_hash_t *xorb, uint32_t tag)
+xet_store_copy(char *name, const xet_hash_t *xorb, uint32_t copy_id)
 {
     char  text[XET_XORB_NAME_MAX + 1];
 
-    *xet_xorb_name_print((uint8_t *) text, xorb, tag) = '\0';
+    *xet_xorb_name_print((uint8_t *) text, xorb, copy_id) = '\0';
 
     (void) snprintf(name, XET_STORE_COPY_MAX,
                     "xorbs/" XET_STORE_NAMESPACE "/%.2s/%s", text, text);

@@ -4,7 +4,7 @@
  * This code uses neither nginx nor libpq.  The module and the command line
  * call the functions of store->ops; only store->s3 tells the kinds apart.
  *
- *     <store>/xorbs/<namespace>/<aa>/<hash>.<tag>    copies
+ *     <store>/xorbs/<namespace>/<aa>/<hash>.<copy id>    copies
  *     <store>/identity                               identity of the store
  *     <folder>/tmp/                                  temporary files
  *
@@ -286,7 +286,7 @@ void xet_store_destroy(xet_store_t *store);
 int xet_store_same(const xet_store_t *one, const xet_store_t *two);
 
 /* Writes a copy's name, at most XET_STORE_COPY_MAX bytes; returns name. */
-char *xet_store_copy(char *name, const xet_hash_t *xorb, uint32_t tag);
+char *xet_store_copy(char *name, const xet_hash_t *xorb, uint32_t copy_id);
 
 /*
  * Read and write the identity: XET_STORE_IDENTITY_LEN hex digits and a zero

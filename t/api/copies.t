@@ -475,11 +475,11 @@ CREATE OR REPLACE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
     ends integer[], proof boolean, wide boolean, any_repo boolean, repo text,
     subject bytea)
     RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
-                   stored_ends bytea, tag integer, stored_size bigint,
+                   stored_ends bytea, copy_id integer, stored_size bigint,
                    intact boolean, own boolean)
     LANGUAGE sql STABLE
 AS $$
-    SELECT s.chunk_count, s.hashes, s.raw_ends, s.stored_ends, s.tag # 1,
+    SELECT s.chunk_count, s.hashes, s.raw_ends, s.stored_ends, s.copy_id # 1,
            s.stored_size, s.intact, s.own
       FROM xet.shard_slices_real(xorbs, starts, ends, proof, wide, any_repo,
                                  repo, subject) s;
@@ -568,13 +568,13 @@ EOF
 
 	$t->sql($real);
 	$t->sql(<<'EOF');
-CREATE OR REPLACE FUNCTION xet.xorb_damaged(xorbs bytea[], tags integer[])
+CREATE OR REPLACE FUNCTION xet.xorb_damaged(xorbs bytea[], copy_ids integer[])
     RETURNS integer
     LANGUAGE plpgsql
 AS $$
 BEGIN
     PERFORM pg_sleep(1);
-    RETURN xet.xorb_damaged_real(xorbs, tags);
+    RETURN xet.xorb_damaged_real(xorbs, copy_ids);
 END;
 $$;
 EOF
@@ -645,7 +645,7 @@ EOF
 
 	$t->put_copy($copy =~ s/\.\w+\z//r, $t->copy_bytes($copy));
 	$t->remove_copy($copy);
-	$t->sql("UPDATE xet.xorbs SET tag = 0, digest = NULL"
+	$t->sql("UPDATE xet.xorbs SET copy_id = 0, digest = NULL"
 		. " WHERE hash = '\\x" . plain_hash($x->{hash}) . "';"
 		. "UPDATE xet.files SET packed = overlay(packed placing"
 		. " '\\x00000000' from 49) WHERE hash = '\\x"

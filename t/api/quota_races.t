@@ -274,7 +274,7 @@ sub operation {
 		$repos[rand(@repos)], 'u' . int(rand(3)));
 
 	my $copy = $xorb->[rand(2)];
-	my $tag = int(rand(1000000)) + 1;
+	my $copy_id = int(rand(1000000)) + 1;
 	my @c = @{ $copy->{chunks} };
 	my $hash = "'\\x" . plain_hash($copy->{hash}) . "'::bytea";
 	my $hashes = join('', map { plain_hash($_->{hash}) } @c);
@@ -290,25 +290,25 @@ sub operation {
 	my $file = "sha256($hash || int4send($k))";
 	my $lot = rand();
 
-	return ('xorb', "SELECT the_tag FROM xet.xorb_put($hash, '\\x$hashes',"
+	return ('xorb', "SELECT the_copy_id FROM xet.xorb_put($hash, '\\x$hashes',"
 		. " '\\x$raw', '\\x$ends', 12000, $copy->{stored_size},"
-		. " '{}', $tag, $zeros, $who)") if $lot < 0.3;
+		. " '{}', $copy_id, $zeros, $who)") if $lot < 0.3;
 
 	return ('shard', "SELECT xet.shard_put($zeros, 0, '{1}', ARRAY[$file],"
 		. " '{$size}', '{NULL}', '{1}', ARRAY[$hash"
 		. " || substring(xet.le4(0) FOR 2) || substring(xet.le4($k - 1)"
 		. " FOR 2) || xet.le4(0) || substring(x.stored_ends"
 		. " FROM 4 * $k - 3 FOR 4) || xet.le4($size)"
-		. " || xet.le4(x.tag)], '{}', '{}', '{}', '{}', '{}', '{}',"
+		. " || xet.le4(x.copy_id)], '{}', '{}', '{}', '{}', '{}', '{}',"
 		. " '{}', $who) FROM xet.xorbs x WHERE x.hash = $hash")
 		if $lot < 0.65;
 
 	return ('forget', "SELECT xet.repo_forget('$repo', $file)")
 		if $lot < 0.85;
 
-	return ('heal', "SELECT h.the_tag FROM xet.xorbs x, xet.xorb_heal("
-		. "$hash, '\\x$ends', $copy->{stored_size}, $tag, $zeros,"
-		. " x.tag) h WHERE x.hash = $hash") if $lot < 0.90;
+	return ('heal', "SELECT h.the_copy_id FROM xet.xorbs x, xet.xorb_heal("
+		. "$hash, '\\x$ends', $copy->{stored_size}, $copy_id, $zeros,"
+		. " x.copy_id) h WHERE x.hash = $hash") if $lot < 0.90;
 
 	return ('files', 'SELECT files FROM xet.gc_files(100)') if $lot < 0.93;
 	return ('xorbs', "SELECT xorbs FROM xet.gc_xorbs('0', 100)")

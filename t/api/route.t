@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The router: which paths and methods exist, with and without a version, and
-# after a generation; what all others get; long headers; and responses that
+# after an epoch; what all others get; long headers; and responses that
 # nginx itself makes.
 
 use warnings;
@@ -129,40 +129,40 @@ for my $route (@routes) {
 		is($r->header_value('Content-Encoding'), undef,
 			'trap 30: no coding') if $there;
 
-		# with a generation the response is the same as without
+		# with an epoch the response is the same as without
 
-		my $other = $t->http($method, $uri =~ s!^/api!/api/g17!r, {},
+		my $other = $t->http($method, $uri =~ s!^/api!/api/e17!r, {},
 			$body);
 
 		is_deeply([ $other->{status},
 			$there ? () : $other->{body} =~ s/\s+//gr ],
 			[ $r->{status}, $there ? () : $r->{body} =~ s/\s+//gr ],
-			"g17: $method $version/$name");
+			"e17: $method $version/$name");
 	}
 }
 
-for my $generation (qw/ g0 g1 g10 g99999999 g1795300000 g9999999999 /) {
+for my $epoch (qw/ e0 e1 e10 e99999999 e1795300000 e9999999999 /) {
 	for my $path ("reconstructions/$file->{hash}", 'health',
 		"v1/files/$file->{hash}", "v2/reconstructions/$file->{hash}")
 	{
-		is($t->get("/api/$generation/$path")->{status}, 200,
-			"$generation: $path");
+		is($t->get("/api/$epoch/$path")->{status}, 200,
+			"$epoch: $path");
 	}
 }
 
-for my $none (qw! g g00 g01 g007 g10000000000 g99999999999999999999 gx g1x
-	G1 g-1 g+1 g1.0 g%2f1 g1/g2 v1/g1 g1/v1/g1 g1/v1/v2 1 !, 'g 1')
+for my $none (qw! e e00 e01 e007 e10000000000 e99999999999999999999 ex e1x
+	E1 e-1 e+1 e1.0 e%2f1 e1/e2 v1/e1 e1/v1/e1 e1/v1/v2 1 !, 'e 1')
 {
 	my $path = $none =~ s/ /%20/r;
 
 	is_error($t->get("/api/$path/health"), 404, 'no_route',
-		"$none: no generation");
+		"$none: no epoch");
 	is_error($t->get("/api/$path"), 404, 'no_route', "$none alone");
 }
 
 is_error($t->get("/api/$_"), 404, 'no_route', "$_: no route")
-	for qw! g1 g1/ g1// g1/v1 g1/v1/ g1/shards/g1 !;
-is($t->get("/g1/api/v1/health")->{status}, 404, 'before the base: none');
+	for qw! e1 e1/ e1// e1/v1 e1/v1/ e1/shards/e1 !;
+is($t->get("/e1/api/v1/health")->{status}, 404, 'before the base: none');
 
 # the version selects the form of the response
 

@@ -108,7 +108,7 @@ $t->allow(qr/can't be read/, qr/is missing or has another size/);
 	$t->sql(<<"EOF");
 DELETE FROM xet.files; DELETE FROM xet.xorbs;
 INSERT INTO xet.xorbs (hash, chunk_count, raw_size, stored_size,
-                       chunk_hashes, raw_ends, stored_ends, tag, damaged_at)
+                       chunk_hashes, raw_ends, stored_ends, copy_id, damaged_at)
 SELECT sha256(int4send(i)), 1, 100, 108, sha256(int4send(-i)),
        '\\x64000000', '\\x6c000000', i, CASE WHEN i % 5 = 0 THEN now() END
   FROM generate_series(1, $xorbs) i;
@@ -129,7 +129,7 @@ SET plan_cache_mode = force_generic_plan;
 CREATE TEMP TABLE batch AS
 SELECT array_agg(hash ORDER BY id) AS hashes,
        array_agg('\x00'::bytea) AS packed FROM xet.files;
-CREATE TEMP TABLE seen (tag integer);
+CREATE TEMP TABLE seen (copy_id integer);
 CREATE TEMP TABLE done (windows integer);
 BEGIN;
 DO $$
@@ -148,7 +148,7 @@ BEGIN
                    xet.shard_suspects(b.hashes, b.packed, file, xorb) s
         LOOP
             IF d.hash IS NOT NULL THEN
-                INSERT INTO seen VALUES (d.tag);
+                INSERT INTO seen VALUES (d.copy_id);
             ELSE
                 more := true;
                 file := d.file;
@@ -164,7 +164,7 @@ END;
 $$;
 SELECT sum(coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_user_tables
  WHERE schemaname = 'xet';
-SELECT count(DISTINCT tag) FROM seen;
+SELECT count(DISTINCT copy_id) FROM seen;
 SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NULL;
 SELECT count(*) FROM xet.file_xorbs;
 SELECT windows FROM done;

@@ -1,9 +1,8 @@
 
 /*
- * Measures the core's cost of a reconstruction: 20 packed terms become a plan
- * and its JSON, with a signed URL for each xorb.  The terms name 20 xorbs, or
- * ranges of 2.  Signing is also measured alone: the rest is the plan and the
- * text.
+ * Measures the core's cost of a reconstruction: it builds a plan and its JSON
+ * from 20 packed terms, with a signed URL for each xorb.  The terms name 20
+ * xorbs, or several ranges of 2 xorbs.  It is also measured without signing.
  *
  *     bench_plan [seconds]
  */
@@ -61,8 +60,8 @@ bench_alloc(void *data, size_t size)
 
 
 /*
- * Term i has 10 + i chunks: from chunk 5 of a xorb of its own, or, with two
- * xorbs, from every 40th chunk of them.
+ * Term i has 10 + i chunks.  With 20 xorbs each term starts at chunk 5 of
+ * another xorb; with two xorbs, the terms of a xorb start 40 chunks apart.
  */
 
 static void
@@ -85,7 +84,7 @@ bench_terms(bench_t *b, unsigned xorbs)
         term.stored_start = term.chunk_start * 50000;
         term.stored_end = term.chunk_end * 50000;
         term.raw_length = (term.chunk_end - term.chunk_start) * 65000;
-        term.tag = 0x5e5e5e5e;
+        term.copy_id = 0x5e5e5e5e;
 
         xet_term_pack(b->packed + i * XET_TERM_LEN, &term);
         b->raw_size += term.raw_length;

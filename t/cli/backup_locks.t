@@ -226,7 +226,7 @@ $t->nginx()->stop();
 system('rm', '-rf', $t->store() . '/xorbs') == 0 or die "rm\n";
 $r = restore('--force', '--json');
 is($r->{json}[-1]{others}, 0, 'an empty folder');
-is($t->sql('SELECT xet.store_suspects() IS NULL'), 't', 'and no doubts');
+is($t->sql('SELECT xet.store_suspects() IS NULL'), 't', 'and no suspects');
 
 $t->done();
 

@@ -44,7 +44,7 @@ like(run('info', "$dir/" . 'ab' x 32), qr/does not match the xorb hash/,
 	'xorb under another name');
 is($? >> 8, 1, 'xorb under another name: exit code');
 
-# the file names of stored copies end in a tag
+# the file names of stored copies end in a copy id
 
 spew("$dir/$xorb->{hash}.0a1b2c3d", $xorb->{bytes});
 like(run('info', "$dir/$xorb->{hash}.0a1b2c3d"),

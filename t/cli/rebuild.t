@@ -32,7 +32,7 @@ is($t->put('/api/v1/files', \$plain)->{status}, 200, 'a plain file');
 
 my $copies = () = $t->files_in_store();
 my $columns = 'hash, chunk_count, raw_size, stored_size, chunk_hashes,'
-	. ' raw_ends, stored_ends, tag, digest';
+	. ' raw_ends, stored_ends, copy_id, digest';
 my $was = xorbs();
 my $chunks = $t->sql('SELECT count(*) FROM xet.chunks');
 
@@ -112,11 +112,12 @@ my $packed = $t->sql('SELECT packed FROM xet.files ORDER BY id LIMIT 1');
 
 $t->sql('DELETE FROM xet.files WHERE id = (SELECT max(id) FROM xet.files);'
 	. ' DELETE FROM xet.xorbs WHERE hash NOT IN (SELECT hash FROM'
-	. ' old.xorbs); UPDATE xet.xorbs x SET tag = o.tag, digest = o.digest,'
+	. ' old.xorbs); UPDATE xet.xorbs x SET'
+	. ' copy_id = o.copy_id, digest = o.digest,'
 	. ' stored_size = o.stored_size, stored_ends = o.stored_ends,'
 	. ' damaged_at = NULL FROM old.xorbs o WHERE o.hash = x.hash;'
 	. ' UPDATE xet.files SET packed = xet.terms_moved(packed, o.hash,'
-	. ' o.stored_ends, o.tag) FROM old.xorbs o'
+	. ' o.stored_ends, o.copy_id) FROM old.xorbs o'
 	. ' WHERE position(o.hash IN packed) > 0');
 
 isnt($t->sql('SELECT packed FROM xet.files ORDER BY id LIMIT 1'), $packed,

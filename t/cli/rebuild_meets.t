@@ -85,9 +85,9 @@ is(join(' ', copies()), $before, 'broken off: all copies are there');
 
 # xet.orphans() is called directly: it also reports no orphans during a rebuild
 
-my ($hash, $tag) = row_less();
+my ($hash, $copy_id) = row_less();
 
-is(orphans($hash, $tag), 0, 'interrupted: xet.orphans() finds none');
+is(orphans($hash, $copy_id), 0, 'interrupted: xet.orphans() finds none');
 
 # a backup removes no copies either: it cannot know which are needed
 
@@ -371,11 +371,11 @@ sub waits {
 		. " 'advisory' AND objid = 77 AND NOT granted");
 }
 
-# The hash and tag of a copy without a row.
+# The hash and id of a copy without a row.
 
 sub row_less {
 	my %rows = map { $_ => 1 } $t->sql("SELECT encode(hash, 'hex') || ' '"
-		. ' || tag FROM xet.xorbs');
+		. ' || copy_id FROM xet.xorbs');
 
 	for (copies()) {
 		my ($name, $hex) = m!([^/.]+)\.(\w{8})\z! or next;

@@ -225,7 +225,7 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 }
 
 # --------------------------------------------------------------------------
-# a xorb is healed while its copy is copied: the row then has another tag
+# a xorb is healed while its copy is copied: the row then has another copy id
 
 {
 	my $fault = Test::Xet::S3Fault->new($s3);
@@ -245,19 +245,19 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 
 	ok(wait_for(20, sub { $fault->used($hold) }), 'it has read the row');
 	send_xorb($t, $xorb->{raw});
-	isnt($t->sql('SELECT lpad(to_hex(tag), 8, \'0\') FROM xet.xorbs'
+	isnt($t->sql('SELECT lpad(to_hex(copy_id), 8, \'0\') FROM xet.xorbs'
 		. " WHERE hash = '\\x" . plain_hash($xorb->{hash}) . "'"),
 		substr($old, -8), 'an upload heals');
 
 	$r = xet_wait($run);
 	is($r->{code}, 0, 'healed meanwhile') or diag($r->{err}, $r->{out});
 
-	my $tag = $t->sql('SELECT lpad(to_hex(tag), 8, \'0\') FROM xet.xorbs'
+	my $copy_id = $t->sql('SELECT lpad(to_hex(copy_id), 8, \'0\') FROM xet.xorbs'
 		. " WHERE hash = '\\x" . plain_hash($xorb->{hash}) . "'");
 
 	ok(exists $s3->objects('healed/')->{'healed/xorbs/default/'
-		. substr($xorb->{hash}, 0, 2) . "/$xorb->{hash}.$tag"},
-		'the copy that the row names now') or diag($tag);
+		. substr($xorb->{hash}, 0, 2) . "/$xorb->{hash}.$copy_id"},
+		'the copy that the row names now') or diag($copy_id);
 }
 
 # --------------------------------------------------------------------------

@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What clients remember of xorbs that were collected since.  With the same
-# endpoint the server refuses their shards, with a message that reaches the
-# user.  With another generation of the endpoint they remember nothing of it
-# and send everything, and the file can be downloaded.  Real clients: hf_xet,
-# hf, and @huggingface/hub.
+# Clients have cached that xorbs are stored, but the server has removed these
+# xorbs since.  If the endpoint is the same, the server refuses their shards
+# with a message that the user sees.  If the endpoint has a new epoch, their
+# cache does not apply: they send everything, and the file can be downloaded.
+# Real clients: hf_xet, hf, and @huggingface/hub.
 
 use warnings;
 use strict;
@@ -47,7 +47,7 @@ my $told = qr/a term of file [0-9a-f]{64} refers to xorb [0-9a-f]{64}, which (?#
 my $t = Test::Xet->new(conf => '', workers => 2, log => 'info',
 	allow => [ qr/unknown_xorb/ ], Test::Xet::Real::log_bytes());
 
-sub generation {
+sub epoch {
 	my ($number) = @_;
 
 	return (http => 'xet_token_key %%DIR%%/token.key;'
@@ -56,20 +56,20 @@ sub generation {
 location = /token/number {
             xet_token;
             xet_token_scope write;
-            xet_token_generation $number;
+            xet_token_epoch $number;
         }
 
         location = /token/short {
             xet_token;
             xet_token_scope write;
             xet_token_lifetime 4s;
-            xet_token_generation $number;
+            xet_token_epoch $number;
         }
 
         location = /token/period {
             xet_token;
             xet_token_scope write;
-            xet_token_generation period=1m;
+            xet_token_epoch period=1m;
         }
 
         location /old/ {
@@ -86,10 +86,10 @@ EOF
 }
 
 $t->token_key();
-$t->write_conf(undef, generation(1));
+$t->write_conf(undef, epoch(1));
 $t->run();
 
-# Deletes all files and all xorbs, as the collector does.
+# Deletes all files, and collects all xorbs.
 
 sub collect {
 	my ($t) = @_;
@@ -100,14 +100,14 @@ sub collect {
 	$t->sql('SELECT xet.gc_files(1000)');
 	$t->sql("SELECT xet.gc_xorbs('0', 1000)");
 
-	for (split(/\n/, $t->sql("SELECT encode(hash, 'hex'), tag, stored_size "
+	for (split(/\n/, $t->sql("SELECT encode(hash, 'hex'), copy_id, stored_size "
 		. 'FROM xet.gc_copies(1000)')))
 	{
-		my ($hash, $tag) = split(/\|/);
+		my ($hash, $copy_id) = split(/\|/);
 
 		$t->remove_copy($t->copy(plain_hash($hash)));
 		$t->sql("SELECT xet.gc_removed(ARRAY['\\x$hash'::bytea], "
-			. "ARRAY[$tag])");
+			. "ARRAY[$copy_id])");
 	}
 
 	is($t->sql('SELECT count(*) FROM xet.xorbs'), 0, 'collected');
@@ -115,7 +115,7 @@ sub collect {
 
 sub machine { return tempdir(CLEANUP => 1) }
 
-# An upload: (result, bytes of xorbs that were sent).
+# Uploads a file.  Returns the result, and the bytes of xorbs that were sent.
 
 sub upload {
 	my ($machine, $where, $file) = @_;
@@ -162,8 +162,7 @@ sub refused {
 	cmp_ok($sent, '<', $size / 4, "$name: what it remembers was not sent");
 }
 
-# generations by period: the period has to pass, which the end of this test
-# checks
+# epochs by period: the end of this test checks what happens after the period
 
 my %machines = map { $_ => machine() } qw/ fixed old number period /;
 
@@ -195,7 +194,7 @@ collect($t);
 refused('v1', qr/\(400 Unknown Xorb; remove HF_XET_CACHE \(~\/\.cache(?#
 	)\/huggingface\/xet\)\)/, upload($machines{old}, '/old', $files[1]));
 
-# an old client, whose endpoint contains a generation
+# an old client, whose endpoint contains an epoch
 
 my %old = (machine => machine(), env => { XET_TELL => 1 },
 	python => Test::Xet::Real::build()
@@ -219,16 +218,16 @@ sub uploaded_old {
 	return $sum;
 }
 
-sent_whole('1.1.9', $files[0], upload_old('/api/g1', $files[0]));
+sent_whole('1.1.9', $files[0], upload_old('/api/e1', $files[0]));
 collect($t);
 refused('1.1.9', qr/\(400 Unknown Xorb; remove HF_XET_CACHE \(~\//,
-	upload_old('/api/g1', $files[1]));
+	upload_old('/api/e1', $files[1]));
 collect($t);
-sent_whole('1.1.9, next generation', $files[1],
-	upload_old('/api/g2', $files[1]));
+sent_whole('1.1.9, next epoch', $files[1],
+	upload_old('/api/e2', $files[1]));
 collect($t);
 
-# generations by number: each upload in its own process, and all in one process
+# epochs by number: each upload in its own process, and all in one process
 
 my $pid;
 my $serve = do {
@@ -262,7 +261,7 @@ for my $run (@run) {
 	refused("$run->[0], 1", $told, $run->[1]->($files[1]));
 }
 
-$t->write_conf(undef, generation(2));
+$t->write_conf(undef, epoch(2));
 $t->reload();
 
 for my $run (@run) {
@@ -271,15 +270,15 @@ for my $run (@run) {
 }
 
 cmp_ok(scalar(() = $t->read_file('bytes.log')
-	=~ m!^POST /api/g2/v1/xorbs/!mg), '>', 0, 'number: by way of its path');
+	=~ m!^POST /api/e2/v1/xorbs/!mg), '>', 0, 'number: by way of its path');
 
-# nothing was collected: a new generation costs the bytes that dedup responses
-# do not name
+# nothing was collected: in a new epoch, clients only send chunks that no dedup
+# response names
 
 for my $case ([ 2, $files[2] ], [ 3, $files[3] ]) {
 	my ($number, $file) = @$case;
 
-	$t->write_conf(undef, generation($number));
+	$t->write_conf(undef, epoch($number));
 	$t->reload();
 
 	my ($done, $sent) = $run[0][1]->($file);
@@ -309,7 +308,7 @@ waitpid($pid, 0);
 
 	ok(wait_for(60, sub { $new->() =~ m!/token/short 200! }),
 		'session: it has a token');
-	$t->write_conf(undef, generation(4));
+	$t->write_conf(undef, epoch(4));
 	$t->reload();
 
 	my $done = hf_xet_wait($running);
@@ -321,7 +320,7 @@ waitpid($pid, 0);
 
 	my %paths = map { $_ => 1 } $new->() =~ m!^POST (/api/\w+)/v!mg;
 
-	is(join(' ', sort keys %paths), '/api/g3', 'session: in one place');
+	is(join(' ', sort keys %paths), '/api/e3', 'session: in one place');
 	cmp_ok(scalar(() = $new->() =~ m!/token/short 200!g), '>', 1,
 		'session: it has asked for tokens meanwhile');
 }
@@ -343,14 +342,14 @@ $t->check();
 # clients of a Hub
 
 $t = Test::Xet->new(conf => '', workers => 2, log => 'info',
-	allow => [ qr/unknown_xorb/ ], http => 'xet_token_generation 1;');
+	allow => [ qr/unknown_xorb/ ], http => 'xet_token_epoch 1;');
 
-# one of the Hub's servers stores no xorb, but says that it does
+# one of the Hub's servers accepts xorbs, but does not store them
 
 sub hub_conf {
 	return Test::Xet::Hub::conf() =~ s!(?<=xet_url_ranges 8;)!<<'EOF'!er;
 
-        location ~ ^/api/(g\d+/)?v1/xorbs/ {
+        location ~ ^/api/(e\d+/)?v1/xorbs/ {
             default_type application/json;
             return 200 '{"was_inserted":true}';
         }
@@ -365,20 +364,20 @@ my $hub = Test::Xet::Hub->new($t);
 my $home = machine();
 
 sub hub_sent {
-	my ($name, $generation, $shards) = @_;
+	my ($name, $epoch, $shards) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	my @r = $hub->requests();
 
 	cmp_ok(xorb_bytes(@r), '>', $whole, "$name: all of it was sent");
-	is(scalar(grep { $_->{uri} eq "/api/$generation/$shards"
+	is(scalar(grep { $_->{uri} eq "/api/$epoch/$shards"
 		&& $_->{status} == 200 } @r), 1, "$name: by way of its path");
 }
 
 ok($hub->hf($home, 'upload', 'alice/f', $files[0], 'v0.bin'), 'hf: upload')
 	or diag($hub->{printed});
-hub_sent('hf', 'g1', 'v2/shards');
+hub_sent('hf', 'e1', 'v2/shards');
 collect($t);
 
 ok(!$hub->hf($home, 'upload', 'alice/f', $files[1], 'v1.bin'),
@@ -389,24 +388,24 @@ ok($hub->node('alice/n', 'upload', 'v0.bin', $files[0]), 'node: upload');
 $hub->requests();
 collect($t);
 
-$t->write_conf(hub_conf(), http => 'xet_token_generation 2;');
+$t->write_conf(hub_conf(), http => 'xet_token_epoch 2;');
 $t->reload();
 
 ok($hub->hf($home, 'upload', 'alice/f', $files[1], 'v1.bin'),
-	'hf, next generation: upload') or diag($hub->{printed});
-hub_sent('hf, next generation', 'g2', 'v2/shards');
+	'hf, next epoch: upload') or diag($hub->{printed});
+hub_sent('hf, next epoch', 'e2', 'v2/shards');
 ok($hub->hf($home, 'download', 'alice/f', 'v1.bin', '--local-dir',
-	"$dir/hf"), 'hf, next generation: download') or diag($hub->{printed});
+	"$dir/hf"), 'hf, next epoch: download') or diag($hub->{printed});
 is(sha256_file("$dir/hf/v1.bin"), sha256_file($files[1]),
-	'hf, next generation: comes back');
+	'hf, next epoch: comes back');
 
 collect($t);
 $hub->requests();
 ok($hub->node('alice/n', 'upload', 'v1.bin', $files[1]),
-	'node, next generation: upload');
-hub_sent('node, next generation', 'g2', 'v1/shards');
+	'node, next epoch: upload');
+hub_sent('node, next epoch', 'e2', 'v1/shards');
 is($hub->node('alice/n', 'download', 'v1.bin')->{sha256},
-	sha256_file($files[1]), 'node, next generation: comes back');
+	sha256_file($files[1]), 'node, next epoch: comes back');
 ok($hub->node('alice/n', 'edit', 'v1.bin', "1000:2000:$dir/new1"),
 	'node: an edit');
 

@@ -174,7 +174,7 @@ my %said = (
 	hub_unstage => "xet.hub_unstage($act)",
 	orphans_found => "xet.orphans_found('1')",
 	heal_later => 'xet.heal_later((SELECT min(id) FROM xet.xorbs), (SELECT'
-		. ' tag FROM xet.xorbs ORDER BY id LIMIT 1))',
+		. ' copy_id FROM xet.xorbs ORDER BY id LIMIT 1))',
 	write_probe => 'xet.write_probe()',
 );
 
@@ -195,7 +195,7 @@ for my $name (qw/ job_keep job_done heal_later repo_forget repo_delete
 	if ($name eq 'gc_removed') {
 		my $copies = $t->sql('SELECT quote_literal(array_agg(hash'
 			. " ORDER BY hash)::text) || '::bytea[], '"
-			. ' || quote_literal(array_agg(tag ORDER BY'
+			. ' || quote_literal(array_agg(copy_id ORDER BY'
 			. ' hash)::text)'
 			. " || '::integer[]' FROM xet.gc_copies");
 
@@ -214,7 +214,7 @@ is($t->sql("SELECT max(tries) FROM xet.heals"), 1, 'heal_later: counted once');
 # every statement is tested above, or is tested elsewhere, or returns no result
 
 my %elsewhere = map { $_ => 1 } qw/ xorb_heal shard_stage zt_put
-	zt_reports_put job_take hub_begin hub_proven hub_duplicate tags_take
+	zt_reports_put job_take hub_begin hub_proven hub_duplicate copy_ids_take
 	sweep /;
 
 for my $name (sort grep { $rule{$_} ne 'READ' } keys %rule) {

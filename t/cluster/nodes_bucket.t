@@ -189,8 +189,8 @@ for my $round (1 .. 4) {
 	my $file = register_file($two, [ [ $x ] ]);
 	my ($name) = objects($x);
 
-	$t->sql('INSERT INTO xet.gc_copies (hash, tag, stored_size)'
-		. ' SELECT hash, tag, stored_size FROM xet.xorbs WHERE hash ='
+	$t->sql('INSERT INTO xet.gc_copies (hash, copy_id, stored_size)'
+		. ' SELECT hash, copy_id, stored_size FROM xet.xorbs WHERE hash ='
 		. " '\\x" . plain_hash($x->{hash}) . "'");
 	collector(1);
 	rounds();

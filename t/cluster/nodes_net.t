@@ -336,18 +336,18 @@ sub names {
 
 sub orphans {
 	my %rows = map { $_ => 1 } $t->sql('SELECT encode(hash, \'hex\') || '
-		. "lpad(to_hex(tag), 8, '0') FROM xet.xorbs");
+		. "lpad(to_hex(copy_id), 8, '0') FROM xet.xorbs");
 
 	return grep { !m!identity! && !$rows{key($_)} } names();
 }
 
-# The hash and tag of a copy's name, as rows have them.
+# The hash and id of a copy's name, as rows have them.
 
 sub key {
-	my ($hash, $tag) = $_[0] =~ m!/([0-9a-f]{64})\.([0-9a-f]{8})\z!
+	my ($hash, $copy_id) = $_[0] =~ m!/([0-9a-f]{64})\.([0-9a-f]{8})\z!
 		or return '';
 
-	return plain_hash($hash) . $tag;
+	return plain_hash($hash) . $copy_id;
 }
 
 sub store {

@@ -318,7 +318,7 @@ ok(readable(1), 'a conflict: read from');
 CREATE FUNCTION xet.xorb_slices(xorbs bytea[], starts integer[],
     ends integer[], with_hashes boolean)
     RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
-                   stored_ends bytea, tag integer, stored_size bigint,
+                   stored_ends bytea, copy_id integer, stored_size bigint,
                    intact boolean)
     LANGUAGE sql STABLE
 AS $$

@@ -4,9 +4,9 @@
  * a bounded number of steps, and returns chunks that fill the range without
  * gaps.
  *
- * Bytes: flags, terms in a segment; u32 start of the range, u32 its length;
- * then packed terms.  The chunks of a term are spread evenly over its bytes,
- * or, with the flag, their ends are bytes of the input.
+ * Input: a byte of flags, a byte with the number of terms in a segment; u32
+ * start of the range, u32 its length; then packed terms.  The chunks of a term
+ * have equal lengths; with a flag, their ends are read from the input.
  */
 
 
@@ -35,7 +35,7 @@ static const uint8_t *fuzz_terms;
 static size_t         fuzz_nterms;
 
 
-/* The segment of the position, as the database would find it. */
+/* Passes the segment of the cursor's position, as the database returns it. */
 
 static xet_status_t
 fuzz_fetch_terms(xet_cursor_t *c)
@@ -73,8 +73,8 @@ fuzz_fetch_terms(xet_cursor_t *c)
 
 
 /*
- * The list does not say which term it belongs to: takes the first term of its
- * xorb.
+ * Passes a chunk list.  The request does not name a term, so the first term of
+ * the xorb that contains these chunks is used.
  */
 
 static xet_status_t
@@ -130,7 +130,7 @@ fuzz_fetch_list(xet_cursor_t *c, const xet_cursor_list_t *list)
     }
 
     ends.n = n;
-    ends.tag = term.tag;
+    ends.copy_id = term.copy_id;
     ends.raw_ends = fuzz_raw;
     ends.stored_ends = fuzz_stored;
 
@@ -185,7 +185,7 @@ fuzz_range(xet_cursor_t *c, uint64_t start, uint64_t end)
 
         if (rc == XET_AGAIN) {
 
-            /* terms, a position, and batches of 1024 chunks up to it */
+            /* terms, a position, and batches of up to 1024 chunks before it */
 
             check(waits++ < 16);
 

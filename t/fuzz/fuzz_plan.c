@@ -1,14 +1,14 @@
 
 /*
  * Plans of arbitrary packed terms: no crash; a finished plan keeps the rules
- * that clients rely on, and prints as equivalent JSON, in pieces of any
- * length.
+ * that clients rely on, and its JSON is equivalent, and the same in pieces of
+ * any length.
  *
- * Bytes: flags, group, terms in a segment, shift of the first offset; u32
- * start of the range within the file, u32 its length; then packed terms.  In a
- * plan of files every segment is a file whose size is that of its terms; only
- * the size of the last one is off by the start.  The limit on ranges is the
- * shift; the limits on pieces derive from the start.
+ * Input: four bytes: flags, ranges in a group, terms in a segment, shift of the
+ * first offset; u32 start of the range within the file, u32 its length; then
+ * packed terms.  In a plan of several files each segment is a file.  Its size
+ * is the size of its terms; only the last file's size differs, by the start.
+ * The limit on ranges is the shift; the limits on pieces derive from the start.
  */
 
 
@@ -45,7 +45,7 @@ fuzz_ends(xet_plan_ends_t *ends, const xet_term_t *t, unsigned flags,
     bytes = t->stored_end - t->stored_start;
 
     ends->n = n;
-    ends->tag = t->tag;
+    ends->copy_id = t->copy_id;
     ends->raw_before = t->chunk_start;
     ends->stored_before = t->stored_start;
     ends->raw_ends = fuzz_raw;
@@ -182,7 +182,7 @@ fuzz_rules(const xet_plan_t *p)
 }
 
 
-/* Each xorb has at most max ranges, as many as there were below that limit. */
+/* With a limit, each xorb keeps only its first max ranges. */
 
 static void
 fuzz_limit(xet_plan_t *p, uint32_t max)
@@ -203,7 +203,7 @@ fuzz_limit(xet_plan_t *p, uint32_t max)
 }
 
 
-/* Whether a xorb got another copy between two terms: it then has two tags. */
+/* Whether two terms of a xorb have different copy ids. */
 
 static int
 fuzz_changed(const xet_plan_t *p)
@@ -214,7 +214,7 @@ fuzz_changed(const xet_plan_t *p)
         for (k = 0; k < i; k++) {
 
             if (xet_hash_equal(&p->terms[i].xorb, &p->terms[k].xorb)
-                && p->terms[i].tag != p->terms[k].tag)
+                && p->terms[i].copy_id != p->terms[k].copy_id)
             {
                 return 1;
             }
@@ -315,7 +315,7 @@ fuzz_urls(json_t *root, const xet_plan_t *p, size_t group, size_t calls)
 }
 
 
-/* The same text in pieces, each in memory of its own. */
+/* Writes the same text in pieces, each in another memory block. */
 
 static void
 fuzz_pieces(const char *text, size_t len, const xet_plan_t *p,

@@ -1,8 +1,8 @@
 
 /*
- * Signed URLs: a URL is accepted only if the signer would write it to the
- * letter, every URL of the signer is accepted, and no byte of it can be
- * changed.
+ * Signed URLs: a URL is accepted only if the signer would write exactly this
+ * URL, every URL of the signer is accepted, and a URL with a changed byte is
+ * rejected.
  *
  * An input that begins with a slash is a path with arguments after a question
  * mark and a Range header after a newline.  Any other input is a program that
@@ -45,7 +45,7 @@ fuzz_keys_create(void)
 }
 
 
-/* The text that the signer writes for url, in one piece. */
+/* Returns the text that the signer writes for url. */
 
 static char *
 fuzz_sign(xet_test_pool_t *pool, unsigned key, const xet_sign_url_t *url,
@@ -85,7 +85,7 @@ fuzz_check(const char *text, size_t len, uint64_t now, xet_sign_url_t *url)
 }
 
 
-/* The expected result of the range check: checks each range alone. */
+/* Computes the expected result of the range check, range by range. */
 
 static xet_status_t
 fuzz_range_expected(const xet_sign_url_t *url, const uint8_t *value,
@@ -227,7 +227,7 @@ fuzz_text_input(const uint8_t *data, size_t size)
 }
 
 
-/* Bytes: key, namespace length, count of ranges, expiry, then as needed. */
+/* Input: key, length of the namespace, number of ranges, expiry, contents. */
 
 static void
 fuzz_program(const uint8_t *data, size_t size)
@@ -256,7 +256,7 @@ fuzz_program(const uint8_t *data, size_t size)
     url.ns_len = 1 + data[1] % XET_SIGN_NS_MAX;
     url.expires = xet_get_u64(data + 4) >> (1 + data[3] % 63);
     memcpy(url.xorb.bytes, data + 12, XET_HASH_LEN);
-    url.tag = (data[0] & 1) ? xet_get_u32(data + 4) : 0;
+    url.copy_id = (data[0] & 1) ? xet_get_u32(data + 4) : 0;
 
     for (i = 0; i < url.ns_len; i++) {
         ns[i] = (uint8_t) digits[(data[44] * (i + 1) + data[45]) % 64];
@@ -288,7 +288,8 @@ fuzz_program(const uint8_t *data, size_t size)
     check(back.expires == url.expires && back.n == url.n
           && back.ns_len == url.ns_len
           && memcmp(back.ns, ns, url.ns_len) == 0
-          && xet_hash_equal(&back.xorb, &url.xorb) && back.tag == url.tag
+          && xet_hash_equal(&back.xorb, &url.xorb)
+          && back.copy_id == url.copy_id
           && (url.n == 0 || memcmp(back.ranges, ranges,
                                    url.n * sizeof(xet_range_t)) == 0));
 

@@ -47,15 +47,16 @@ is(take($node), 0, 'a run of the day after tomorrow is none');
 
 # heals
 
-my ($id, $tag) = split(/\|/, $t->sql('SELECT id, tag FROM xet.xorbs LIMIT 1'));
+my ($id, $copy_id) = split(/\|/,
+	$t->sql('SELECT id, copy_id FROM xet.xorbs LIMIT 1'));
 
 $t->sql("UPDATE xet.xorbs SET damaged_at = now() WHERE id = $id");
 is(heals(), 1, 'a heal');
-$t->sql("SELECT xet.heal_later('$id', $tag)");
+$t->sql("SELECT xet.heal_later('$id', $copy_id)");
 is(heals(), 0, 'a heal that waits');
 $t->sql("UPDATE xet.heals SET next_at = $later");
 is(heals(), 1, 'a heal that waits for two days does not');
-$t->sql("SELECT xet.heal_later('$id', $tag)");
+$t->sql("SELECT xet.heal_later('$id', $copy_id)");
 is(heals(), 0, 'and waits as others when it was tried');
 $t->sql('UPDATE xet.xorbs SET damaged_at = NULL');
 

@@ -141,34 +141,34 @@ for my $name (qw/ issuer audience /) {
 		locations => 'location /api/ { xet_api; xet_auth token; }');
 }
 
-# generations of tokens
+# epochs of tokens
 
 my %sign = (http => 'xet_token_key %%DIR%%/sign.key;');
 
 for my $value ('off', 0, 1, '007', 9999999999, 'period=1m', 'period=60',
 	'period=366d', '99 period=14d', 'period=14d 99', '0 period=1h30m')
 {
-	good("xet_token_generation $value", %sign, locations =>
-		"location /t { xet_token; xet_token_generation $value; }");
+	good("xet_token_epoch $value", %sign, locations =>
+		"location /t { xet_token; xet_token_epoch $value; }");
 }
 
 for my $value ('on', "''", -1, 10000000000, 1.5, '1x', 'period=', 'period=59',
 	'period=0', 'period=367d', 'period=x', 'period=1m period=2m', '1 2',
 	'off period=1d', 'period=1d off', '1 off', 'off off', '$host')
 {
-	bad("xet_token_generation $value", qr/invalid parameter "/, %sign,
+	bad("xet_token_epoch $value", qr/invalid parameter "/, %sign,
 		locations => "location /t { xet_token; "
-		. "xet_token_generation $value; }");
+		. "xet_token_epoch $value; }");
 }
 
-bad("xet_token_generation $_", qr/must not exceed 99 if a period is /,
-	%sign, locations => "location /t { xet_token_generation $_; }")
+bad("xet_token_epoch $_", qr/must not exceed 99 if a period is /,
+	%sign, locations => "location /t { xet_token_epoch $_; }")
 	for '100 period=14d', 'period=1m 9999999999';
-bad('xet_token_generation twice', qr/"xet_token_generation" directive is dup/,
+bad('xet_token_epoch twice', qr/"xet_token_epoch" directive is dup/,
 	%sign, locations => 'location /t { xet_token; '
-	. 'xet_token_generation 1; xet_token_generation off; }');
-bad('xet_token_generation of three', qr/invalid number of arguments/,
-	%sign, locations => 'location /t { xet_token_generation 1 2 3; }');
+	. 'xet_token_epoch 1; xet_token_epoch off; }');
+bad('xet_token_epoch of three', qr/invalid number of arguments/,
+	%sign, locations => 'location /t { xet_token_epoch 1 2 3; }');
 
 good('xet_auth of the server', locations => 'location /api/ { xet_api; }',
 	server => 'xet_auth off;');

@@ -74,15 +74,15 @@ is($t->sql('SELECT count(*) FROM xet.file_xorbs'), 1, 'without references');
 
 # clients remember the xorbs that the server has advertised
 
-ok(advertise($own), 'told');
+ok(advertise($own), 'advertised');
 
 $r = gc('--grace', '12h');
 is($r->{json}[0]{xorbs}, 0, 'it is too young');
 
 $t->sql("UPDATE xet.gc_xorbs SET since = since - interval '13 hours'");
 $r = gc('--grace', '12h');
-is_deeply([ @{ $r->{json}[0] }{qw/ xorbs told /} ], [ 0, 1 ],
-	'it was told today');
+is_deeply([ @{ $r->{json}[0] }{qw/ xorbs advertised /} ], [ 0, 1 ],
+	'it was advertised today');
 
 $t->sql("UPDATE xet.gc_xorbs SET since = since - interval '13 days';"
 	. " UPDATE xet.xorbs SET advertised_on = advertised_on - 13");
@@ -112,7 +112,7 @@ my $alone = send_xorb($t, mix(3, 300_000));
 is(gc('--grace', '1h')->{json}[0]{xorbs}, 0, 'a shard may follow');
 $t->sql("UPDATE xet.gc_xorbs SET since = since - interval '2 days'");
 send_xorb($t, $alone->{raw});
-is(gc('--grace', '1d')->{json}[0]{told}, 1,
+is(gc('--grace', '1d')->{json}[0]{advertised}, 1,
 	'who has sent it again will name it');
 is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
 
@@ -148,10 +148,10 @@ is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
 				. "'day', now(), 'UTC') - interval '1 day'))"
 				. "::bigint + $hour * 3600";
 
-			is($t->sql($set . 'SELECT told FROM'
+			is($t->sql($set . 'SELECT advertised FROM'
 				. " xet.gc_preview($grace)"),
-				$hour > 0 ? 1 : 0, "$zone: told, $hour");
-			is($t->sql($set . 'BEGIN; SELECT xorbs, told FROM'
+				$hour > 0 ? 1 : 0, "$zone: advertised, $hour");
+			is($t->sql($set . 'BEGIN; SELECT xorbs, advertised FROM'
 				. " xet.gc_xorbs($grace, 10); ROLLBACK"),
 				$hour > 0 ? '0|1' : '1|0',
 				"$zone: collected, $hour");
@@ -393,7 +393,7 @@ SKIP: {
 	$t->sql('ALTER FUNCTION xet.orphans(bytea[], integer[])'
 		. ' RENAME TO orphans_was;'
 		. ' CREATE FUNCTION xet.orphans(a bytea[], b integer[])'
-		. ' RETURNS TABLE (hash bytea, tag integer)'
+		. ' RETURNS TABLE (hash bytea, copy_id integer)'
 		. ' LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3);'
 		. ' RETURN QUERY SELECT * FROM xet.orphans_was(a, b); END $$');
 

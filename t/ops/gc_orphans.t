@@ -89,7 +89,7 @@ ok(!-e $orphan, 'it is gone');
 # --------------------------------------------------------------------------
 # a copy that the collector has recorded is not an orphan
 
-is($t->sql("INSERT INTO xet.gc_copies (hash, tag, stored_size) VALUES"
+is($t->sql("INSERT INTO xet.gc_copies (hash, copy_id, stored_size) VALUES"
 	. " ('\\x" . 'ab' x 32 . "', 7, 1); SELECT count(*) FROM"
 	. " xet.copies_unknown(ARRAY['\\x" . 'ab' x 32 . "'::bytea,"
 	. " '\\x" . 'ab' x 32 . "'], ARRAY[7, 8])"), 1, 'a note');
@@ -175,10 +175,10 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 {
 	my ($copy) = $t->xorb_files($xorb->{hash});
 
-	$t->sql('UPDATE xet.xorbs SET tag = tag # 1');
+	$t->sql('UPDATE xet.xorbs SET copy_id = copy_id # 1');
 	meanwhile('a row', sub {
 		ok(!-e $copy, 'a row: the file is in quarantine');
-		$t->sql('UPDATE xet.xorbs SET tag = tag # 1');
+		$t->sql('UPDATE xet.xorbs SET copy_id = copy_id # 1');
 	});
 	ok(wait_for(60, sub { -e $copy }), 'a row: the file is back');
 	ok(wait_for(60, sub { !asides() }), 'a row: quarantine is empty');
@@ -197,7 +197,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	my ($copy) = $t->xorb_files($made->{hash});
 	my $new;
 
-	$t->sql("DELETE FROM xet.xorbs WHERE tag <> (SELECT tag FROM xet.xorbs"
+	$t->sql("DELETE FROM xet.xorbs WHERE copy_id <> (SELECT copy_id FROM xet.xorbs"
 		. " WHERE hash = '\\x" . plain_hash($xorb->{hash}) . "')");
 	age($copy);
 	meanwhile('an upload', sub {

@@ -209,7 +209,7 @@ sub begin {
 		{ 'Content-Length' => length($body) }, $body);
 }
 
-# Packed terms as hex: the hash, chunks, stored bytes, raw length, tag.
+# Packed terms as hex: the hash, chunks, stored bytes, raw length, copy id.
 
 sub number {
 	my ($n, $value) = @_;

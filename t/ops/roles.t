@@ -116,7 +116,7 @@ ok(eval { $t->sql('SET ROLE xet_server; SELECT xet.gc_files(1000);'
 cmp_ok($t->sql('SET ROLE xet_server; SELECT count(*) FROM'
 	. ' xet.gc_copies(1000)') =~ s/SET\n//r, '>', 0, 'copies are to go');
 ok(eval { $t->sql('SET ROLE xet_server; SELECT xet.gc_removed('
-	. 'array_agg(hash), array_agg(tag)) FROM xet.gc_copies'); 1 },
+	. 'array_agg(hash), array_agg(copy_id)) FROM xet.gc_copies'); 1 },
 	'and are gone') or diag($@);
 
 ok(!eval { $t->sql('SET ROLE xet_server; DROP TABLE xet.files'); 1 },

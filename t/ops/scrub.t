@@ -231,7 +231,7 @@ SKIP: {
 		\$behind->{x}{bytes});
 }
 
-# rows from before there were digests: tag 0, which is not in the file name
+# rows from before there were digests: copy id 0, which is not in the file name
 
 {
 	my @old = map { fresh() } 1 .. 3;
@@ -240,7 +240,7 @@ SKIP: {
 		my $copy = copy($old);
 		my ($plain) = $copy =~ /^(.*)\.[0-9a-f]{8}$/ or die $copy;
 
-		$t->sql('UPDATE xet.xorbs SET tag = 0, digest = NULL WHERE '
+		$t->sql('UPDATE xet.xorbs SET copy_id = 0, digest = NULL WHERE '
 			. row_of($old));
 		$t->put_copy($plain, $t->copy_bytes($copy));
 		$t->remove_copy($copy);
@@ -352,11 +352,11 @@ mkdir("$dir/liar");
 # truncated, too long, and empty.  Its copies of xorb 1 are a fifo and a folder.
 
 sub lie {
-	my ($f, $tag, $bytes) = @_;
+	my ($f, $copy_id, $bytes) = @_;
 	my $aa = substr($f->{x}{hash}, 0, 2);
 
 	system('mkdir', '-p', "$dir/liar/xorbs/default/$aa");
-	my $path = "$dir/liar/xorbs/default/$aa/$f->{x}{hash}.$tag";
+	my $path = "$dir/liar/xorbs/default/$aa/$f->{x}{hash}.$copy_id";
 
 	spew($path, $bytes) if defined $bytes;
 
@@ -445,7 +445,7 @@ like($t->log($start),
 	qr/\Q$healing[5]{x}{hash}\E\S* is damaged and could not be fetched/,
 	'peer: what nobody has is told');
 is($t->sql('SELECT tries FROM xet.heals h JOIN xet.xorbs x ON x.id = h.xorb_id'
-	. ' AND h.tag = x.tag WHERE ' . row_of($healing[5])), 1,
+	. ' AND h.copy_id = x.copy_id WHERE ' . row_of($healing[5])), 1,
 	'peer: what nobody has is tried again later');
 
 $t->post("/api/v1/xorbs/default/$healing[5]{x}{hash}",

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Runs the collector against other actors, which may act between any two of its
-# steps, in an order that a seed determines:
+# Runs the garbage collector and other actors, which may act between any two of
+# its steps, in an order that a seed determines:
 #
 #     perl t/soak/gc.pl ROUNDS=1000000 SEED=1
 #
@@ -11,33 +11,36 @@
 # as a node executes them.  The steps run one after the other in this order, on
 # real sessions of a real PostgreSQL and on real files.
 #
-#     upload   links copies of xorbs, inserts their rows, or relies on an older
-#              response; checks the copies that the rows name; registers a file
-#              of them, in a repo or in the store; waits with each COMMIT
-#     dedup    gets a dedup response for a xorb, and remembers it
-#     delete   of a file of the store, out of a repo, or of a repo
+#     upload   links copies of xorbs and inserts their rows, or relies on an
+#              earlier response; checks the copies that the rows name; registers
+#              a file of these xorbs in a repo or in the store; each COMMIT is a
+#              step of its own
+#     dedup    gets a dedup response for a xorb, and remembers the xorb
+#     delete   deletes a file of the store, a file of a repo, or a repo
 #     collect  xet.gc_files(), xet.gc_xorbs(), xet.gc_copies(), an unlink for
 #              each copy, xet.gc_removed(); in the smallest possible batches
 #     sweep    quarantines an orphan, checks again, removes or restores it; or
 #              continues with the quarantine of an earlier sweep
-#     damage   removes a copy that a row names, as a disk may
+#     damage   removes a copy that a row names, as a failing disk may
 #
 # An actor that waits for a lock is skipped until it has the lock.  Any actor
 # may die between any two steps, with its session.  PostgreSQL is killed and
 # restarted, which ends all actors.  What must hold:
 #
 #     files    acknowledged files without an acknowledged deletion exist, with
-#              all rows and copies that they lead to, except for copies that
-#              the run has damaged
-#     rows     always lead to copies
-#     end      after a final collection, no unneeded xorb, no copy without a
-#              row and no note is left
+#              all their rows and copies, except for copies that the run has
+#              damaged
+#     rows     each row of a xorb has its copy
+#     end      a final collection leaves no unneeded xorb, no copy without a
+#              row, and no row in gc_files, gc_xorbs and gc_copies
 #
-# If operations on one file and its holder overlap, or a response was lost,
-# their order is unknown; after they have ended, the state found must persist.
+# A holder of a file is a repo or the store.  If operations on the same file and
+# holder overlap, or a response is lost, their order is unknown; the state found
+# after they have ended must persist.
 #
 #     SECONDS=N   ends after N seconds, with the rounds done so far
-#     BREAK=stay|notes|needs  removes a database guard; must be found
+#     BREAK=stay|notes|needs  removes a guard of the database, which the run
+#                 must detect
 
 use warnings;
 use strict;
@@ -85,7 +88,7 @@ sub main {
 
 	$main = session();
 
-	# a database without a store can't tell which copies are orphans
+	# orphans are only found after a store has been claimed
 
 	query("SELECT xet.store_claim('" . '11' x 16 . "')");
 
@@ -139,7 +142,7 @@ sub run {
 	}
 }
 
-# All actors finish, and a collection runs: nothing unneeded may be left.
+# Lets all actors finish, then collects: nothing unneeded may be left.
 
 sub finish {
 	for (1 .. 100000) {
@@ -160,7 +163,7 @@ sub finish {
 	rows_lead_to_copies();
 
 	my %named = map { $_ => 1 } split(/\n/, query('SELECT encode(hash,'
-		. " 'hex') || '.' || tag FROM xet.xorbs"));
+		. " 'hex') || '.' || copy_id FROM xet.xorbs"));
 
 	for (copies()) {
 		die "a copy without a row: $_\n"
@@ -192,7 +195,7 @@ sub collect_all {
 		my ($x) = split(/\|/, query("SELECT seen FROM xet.gc_xorbs('0',"
 			. ' 1000)'));
 		my @copies = split(/\n/, query("SELECT encode(hash, 'hex')"
-			. " || '.' || tag FROM xet.gc_copies(1000)"));
+			. " || '.' || copy_id FROM xet.gc_copies(1000)"));
 
 		unlink("$dir/copies/$_") for @copies;
 		removed($main, @copies) if @copies;
@@ -201,7 +204,7 @@ sub collect_all {
 	}
 
 	my %named = map { $_ => 1 } split(/\n/, query('SELECT encode(hash,'
-		. " 'hex') || '.' || tag FROM xet.xorbs"));
+		. " 'hex') || '.' || copy_id FROM xet.xorbs"));
 
 	for (aside()) {
 		die "aside, and a row leads to it: $_\n"
@@ -214,7 +217,8 @@ sub collect_all {
 	}
 }
 
-# The sweep takes copies that no upload owns; at the end no upload is left.
+# A sweep may remove any copy that no upload owns.  At the end of the run all
+# uploads have ended.
 
 sub gone_for_good { return !$owner{$_[0]} }
 
@@ -239,7 +243,7 @@ sub look {
 
 	my $bad = lost($file, $holder) or return;
 
-	# a statement that has waited may have continued meanwhile
+	# a statement that waited for a lock may have continued meanwhile
 
 	poll($_) for grep { $_->{waits} } @actors;
 
@@ -250,8 +254,8 @@ sub look {
 		. "$bad\n" . history($file);
 }
 
-# Files in an unknown state that no running operation changes must keep the
-# state found.
+# Records the state of a file whose state was unknown and which no running
+# operation changes: the file must keep this state.
 
 sub observe {
 	my ($key) = @_;
@@ -271,7 +275,7 @@ sub lost {
 		. " WHERE rf.file_id = f.id AND r.name = '$holder')";
 
 	my $out = query("SELECT $has, encode(f.packed, 'hex'), (SELECT"
-		. " string_agg(encode(x.hash, 'hex') || '.' || x.tag, ' ')"
+		. " string_agg(encode(x.hash, 'hex') || '.' || x.copy_id, ' ')"
 		. ' FROM xet.file_xorbs fx JOIN xet.xorbs x ON x.id = fx.xorb_id'
 		. ' WHERE fx.file_id = f.id) FROM xet.files f'
 		. " WHERE f.hash = '\\x$hash'");
@@ -285,8 +289,8 @@ sub lost {
 
 	while ($packed =~ /(.{104})/g) {
 		my $xorb = substr($1, 0, 64);
-		my $tag = unpack('l<', pack('H*', substr($1, 96, 8)));
-		my $copy = "$xorb.$tag";
+		my $copy_id = unpack('l<', pack('H*', substr($1, 96, 8)));
+		my $copy = "$xorb.$copy_id";
 
 		return "$copy has no row, or no reference" unless $rows{$copy};
 		return "$copy is not there"
@@ -296,11 +300,11 @@ sub lost {
 	return undef;
 }
 
-# Every row must lead to a copy, except rows of xorbs that the run has damaged,
-# also while their repair is in progress.
+# Every row must have its copy.  Xorbs that the run has damaged are exempt until
+# their repair has ended.
 
 sub rows_lead_to_copies {
-	my $out = query("SELECT encode(hash, 'hex') || '.' || tag"
+	my $out = query("SELECT encode(hash, 'hex') || '.' || copy_id"
 		. ' FROM xet.xorbs');
 
 	for my $copy (split(/\n/, $out)) {
@@ -313,8 +317,8 @@ sub rows_lead_to_copies {
 # --------------------------------------------------------------------------
 # operations of the model
 
-# An operation on a file and its holder begins; the results of two overlapping
-# ones are unknown.
+# Begins an operation on keys, each a file and its holder.  If two operations on
+# a key overlap, the result is unknown.
 
 sub begin_op {
 	my ($actor, $value, @keys) = @_;
@@ -333,7 +337,8 @@ sub begin_op {
 	}
 }
 
-# done: acknowledged; nothing: certainly without effect; unknown.
+# $how is "done" (acknowledged), "nothing" (certainly without effect), or
+# "unknown".
 
 sub end_op {
 	my ($actor, $how) = @_;
@@ -352,7 +357,7 @@ sub end_op {
 
 		delete $k->{value};
 
-		# an operation that began meanwhile overlaps, too
+		# operations that are still running have overlapped, too
 
 		$_->{met} = 1 for values %{ $k->{ops} };
 	}
@@ -387,14 +392,14 @@ sub actor {
 	return $actor;
 }
 
-# The next step of an actor: a function that returns a statement to send, or
-# nothing when the actor is done.  It gets the response as its argument on the
-# next call.
+# Executes the next step of an actor.  The actor's function returns a statement
+# to send, or undef after a step without a statement; the actor is done if
+# $actor->{over} is set, too.  The next call gets the response as its argument.
 
 sub step {
 	my ($actor) = @_;
 
-	# look() may have waited for the actor's end
+	# look() calls poll(), which may have ended the actor
 
 	return if $actor->{ended};
 
@@ -459,8 +464,8 @@ sub poll {
 	advance($actor, $answer);
 }
 
-# An actor that dies with a statement in flight, or after it has sent a COMMIT,
-# may have had its effect.
+# If an actor dies while its statement is in flight, PostgreSQL may have
+# executed the statement, so the effect is unknown.
 
 sub end {
 	my ($actor, $how) = @_;
@@ -477,7 +482,7 @@ sub end {
 
 	if ($actor->{pg}) {
 
-		# the server may continue with the statements that it received
+		# PostgreSQL may still execute the statements that it received
 
 		if ($actor->{waits} || $actor->{open} || $how ne 'done') {
 			kill('KILL', $actor->{pg}{pid});
@@ -492,7 +497,7 @@ sub end {
 	note($actor, "ends $how, $sure, @{ $actor->{keys} }");
 	end_op($actor, $sure);
 
-	# its steps refer to it, and would keep it and the pipe of its session
+	# "do" refers to the actor: the cycle would keep the session's pipe open
 
 	delete @$actor{qw/ do pg /};
 
@@ -501,9 +506,9 @@ sub end {
 
 sub refuse { die { how => 'refused' } }
 
-# A file of two to four blocks, each of which is in two xorbs.  The steps of an
-# upload are those of ngx_http_xet_xorb.c, ngx_http_xet_xorb_commit.c and
-# ngx_http_xet_register.c.
+# Uploads a file of two to four blocks.  Each block is in two xorbs; the upload
+# chooses one.  The steps are those of ngx_http_xet_xorb.c,
+# ngx_http_xet_xorb_commit.c and ngx_http_xet_register.c.
 
 sub upload {
 	my ($actor) = @_;
@@ -512,7 +517,7 @@ sub upload {
 	my $repo = rand() < 0.5 ? undef : $repos[rand(@repos)];
 	my @xorbs = map { ($file * 5 + $_ * 3) % $env{BLOCKS} * 2 + int(rand(2)) }
 		0 .. 1 + $file % 3;
-	my (@left, @gone, $spoilt, %tags, $x, $tag, $state);
+	my (@left, @gone, $spoilt, %copy_ids, $x, $copy_id, $state);
 
 	my $client = 'c' . int(rand(3));
 
@@ -526,10 +531,10 @@ sub upload {
 	my $put = sub {
 		my $k = hex_of("xorb $x");
 
-		return "BEGIN; SELECT the_tag FROM xet.xorb_put('\\x$k',"
+		return "BEGIN; SELECT the_copy_id FROM xet.xorb_put('\\x$k',"
 			. " sha256('a $x') || sha256('b $x'),"
 			. " '\\xe8030000d0070000', '\\xf4010000e8030000', 2000,"
-			. " 1000, '{0}', $tag, '\\x" . '00' x 16 . "', "
+			. " 1000, '{0}', $copy_id, '\\x" . '00' x 16 . "', "
 			. whose($repo) . ", NULL)";
 	};
 
@@ -538,9 +543,9 @@ sub upload {
 
 		if ($state eq 'link') {
 			$x = shift @left;
-			$tag = int(rand(2 ** 31)) + 1;
+			$copy_id = int(rand(2 ** 31)) + 1;
 
-			my $copy = hex_of("xorb $x") . ".$tag";
+			my $copy = hex_of("xorb $x") . ".$copy_id";
 
 			$owner{$copy} = $actor->{id};
 			spew("$dir/copies/$copy");
@@ -556,7 +561,7 @@ sub upload {
 		}
 
 		if ($state eq 'put commit') {
-			$tags{new} = $answer;
+			$copy_ids{new} = $answer;
 			$state = 'put done';
 			return undef;
 		}
@@ -571,11 +576,11 @@ sub upload {
 
 			$actor->{open} = 0;
 
-			if ($tags{new} == $tag) {
+			if ($copy_ids{new} == $copy_id) {
 				delete $damaged{$k};
 				$state = 'sent';
 
-			} elsif (-e "$dir/copies/$k.$tags{new}") {
+			} elsif (-e "$dir/copies/$k.$copy_ids{new}") {
 				$state = 'unlink';
 
 			} else {
@@ -586,7 +591,7 @@ sub upload {
 		}
 
 		if ($state eq 'unlink') {
-			unlink("$dir/copies/" . hex_of("xorb $x") . ".$tag");
+			unlink("$dir/copies/" . hex_of("xorb $x") . ".$copy_id");
 			$state = 'sent';
 			return undef;
 		}
@@ -595,14 +600,14 @@ sub upload {
 			$actor->{open} = 1;
 			$state = 'heal commit';
 
-			return "BEGIN; SELECT the_tag FROM xet.xorb_heal('\\x"
+			return "BEGIN; SELECT the_copy_id FROM xet.xorb_heal('\\x"
 				. hex_of("xorb $x") . "', '\\xf4010000e8030000',"
-				. " 1000, $tag, '\\x" . '00' x 16
-				. "', $tags{new})";
+				. " 1000, $copy_id, '\\x" . '00' x 16
+				. "', $copy_ids{new})";
 		}
 
 		if ($state eq 'heal commit') {
-			$tags{healed} = $answer;
+			$copy_ids{healed} = $answer;
 			$state = 'heal done';
 			return undef;
 		}
@@ -618,12 +623,12 @@ sub upload {
 
 			# the row is gone: insert it again, with our copy
 
-			if ($tags{healed} eq '') {
+			if ($copy_ids{healed} eq '') {
 				$state = 'put';
 				return undef;
 			}
 
-			$tags{new} = $tags{healed};
+			$copy_ids{new} = $copy_ids{healed};
 			$state = 'check';
 			return undef;
 		}
@@ -638,7 +643,7 @@ sub upload {
 
 		if ($state eq 'slices') {
 			$state = 'sliced';
-			return "SELECT encode(hash, 'hex'), tag,"
+			return "SELECT encode(hash, 'hex'), copy_id,"
 				. ' damaged_at IS NULL FROM xet.xorbs WHERE hash IN ('
 				. join(', ', map { "'\\x" . hex_of("xorb $_") . "'" }
 				@xorbs) . ')';
@@ -657,7 +662,7 @@ sub upload {
 					refuse();
 				}
 
-				$tags{$_} = $row->[0];
+				$copy_ids{$_} = $row->[0];
 			}
 
 			$state = 'stat';
@@ -666,7 +671,7 @@ sub upload {
 
 		if ($state eq 'stat') {
 			@gone = grep { !-e "$dir/copies/" . hex_of("xorb $_")
-				. ".$tags{$_}" } @xorbs;
+				. ".$copy_ids{$_}" } @xorbs;
 
 			if (@gone) {
 				$x = $gone[0];
@@ -675,20 +680,20 @@ sub upload {
 				return 'SELECT xet.xorb_damaged(ARRAY['
 					. join(', ', map { "'\\x" . hex_of("xorb $_")
 					. "'::bytea" } @gone) . '], ARRAY['
-					. join(', ', @tags{@gone}) . '])';
+					. join(', ', @copy_ids{@gone}) . '])';
 			}
 
 			$state = 'commit';
 			$actor->{open} = 1;
-			return 'BEGIN; ' . shard($file, \@xorbs, \%tags, $repo);
+			return 'BEGIN; ' . shard($file, \@xorbs, \%copy_ids, $repo);
 		}
 
 		if ($state eq 'mark') {
 			delete $remembered{$client}{$_} for @xorbs;
 
-			# rows that have changed meanwhile are not counted; the
-			# response may come so late that another actor has
-			# repaired them
+			# PostgreSQL does not count rows that changed meanwhile;
+			# another actor may have repaired the copies before the
+			# response arrives
 
 			die "a copy of xorb @gone is gone, and its row is not\n"
 				if $answer > $spoilt;
@@ -719,10 +724,10 @@ sub upload {
 }
 
 sub shard {
-	my ($file, $xorbs, $tags, $repo) = @_;
+	my ($file, $xorbs, $copy_ids, $repo) = @_;
 
 	my $packed = join('', map { hex_of("xorb $_")
-		. unpack('H*', pack('vvVVVl<', 0, 1, 0, 1000, 2000, $tags->{$_}))
+		. unpack('H*', pack('vvVVVl<', 0, 1, 0, 1000, 2000, $copy_ids->{$_}))
 		} @$xorbs);
 	my $size = 2000 * @$xorbs;
 	my $n = @$xorbs;
@@ -805,7 +810,7 @@ sub remove {
 		$actor->{open} = 0;
 		$actor->{over} = 1;
 
-		# repos have the file: nothing was done
+		# 2: repos still have the file, so nothing was deleted
 
 		if ($result ne '2') {
 			$actor->{acked} = 1;
@@ -855,7 +860,7 @@ sub collect {
 
 		if ($state eq 'copies') {
 			$state = 'unlink';
-			return "SELECT encode(hash, 'hex') || '.' || tag"
+			return "SELECT encode(hash, 'hex') || '.' || copy_id"
 				. " FROM xet.gc_copies($batch)";
 		}
 
@@ -888,16 +893,16 @@ sub collect {
 sub removed_statement {
 	my (@copies) = @_;
 
-	my (@hashes, @tags);
+	my (@hashes, @copy_ids);
 
 	for (@copies) {
-		my ($hash, $tag) = split(/\./);
+		my ($hash, $copy_id) = split(/\./);
 		push @hashes, "'\\x$hash'::bytea";
-		push @tags, $tag;
+		push @copy_ids, $copy_id;
 	}
 
 	return 'SELECT copies FROM xet.gc_removed(ARRAY['
-		. join(', ', @hashes) . '], ARRAY[' . join(', ', @tags) . '])';
+		. join(', ', @hashes) . '], ARRAY[' . join(', ', @copy_ids) . '])';
 }
 
 sub removed {
@@ -906,9 +911,9 @@ sub removed {
 	return $session->run(removed_statement(@copies));
 }
 
-# As "xet gc" and the server do: takes a copy without a row that belongs to no
-# upload, which the server tells by the age of the file; and the quarantine of
-# a dead sweep.
+# Quarantines a copy without a row, as "xet gc" and the server do, or continues
+# with a copy that an earlier sweep has quarantined.  Copies of running uploads
+# are skipped; the server recognizes them by the age of the file.
 
 sub sweep {
 	my ($actor) = @_;
@@ -917,10 +922,10 @@ sub sweep {
 	my $late = @left && rand() < 0.5 ? $left[rand(@left)] : undef;
 	my @all = copies();
 	my $copy = $late // (@all ? $all[rand(@all)] : undef);
-	my ($hash, $tag) = split(/\./, $copy // '');
+	my ($hash, $copy_id) = split(/\./, $copy // '');
 	my $state = 'ask';
 	my $these = defined $copy
-		? "(ARRAY['\\x$hash'::bytea], ARRAY[$tag])" : '';
+		? "(ARRAY['\\x$hash'::bytea], ARRAY[$copy_id])" : '';
 
 	return sub {
 		my ($answer) = @_;
@@ -1001,7 +1006,7 @@ sub kill_postgres {
 	$main = session();
 }
 
-# Sessions of killed clients may still be running.
+# Terminates the sessions of killed clients, and waits until they have ended.
 
 sub wait_sessions {
 	my $mine = join(', ', map { "'$_'" } grep { defined }
@@ -1082,7 +1087,7 @@ sub spew {
 	close($file);
 }
 
-# The guards whose removal must be noticed.
+# Removes a guard of the database.
 
 sub break_it {
 	my ($what) = @_;

@@ -22,7 +22,7 @@ typedef struct pg_result     xet_cli_pg_row_t;
  * One parameter of a statement.  A statement has at most 8 parameters, written
  * as xet_cli_pg_with(xet_cli_as_text(name), xet_cli_as_number(n)).  The
  * parameters are valid until the end of the enclosing block.  Text or bytes
- * with a NULL pointer become an SQL NULL.  The tag of a copy is unsigned here,
+ * with a NULL pointer become an SQL NULL.  The id of a copy is unsigned here,
  * but a signed integer in the database.
  */
 
@@ -43,7 +43,7 @@ typedef struct {
 #define xet_cli_as_hash(hash)        xet_cli_as_bytes((hash)->bytes,          \
                                                       XET_HASH_LEN)
 #define xet_cli_as_number(n)         { .number = (int64_t) (n), .numeric = 1 }
-#define xet_cli_as_tag(tag)          xet_cli_as_number((int32_t) (tag))
+#define xet_cli_as_copy_id(id)       xet_cli_as_number((int32_t) (id))
 
 
 /*

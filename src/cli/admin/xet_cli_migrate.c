@@ -65,8 +65,7 @@ xet_cli_migrate(const xet_cli_args_t *args)
     folder = xet_cli_migrate_folder(args);
 
     if (folder == NULL) {
-        return xet_cli_fail(XET_CLI_ERROR, "migrate",
-                            "migrations folder not found; set --sql");
+        return XET_CLI_ERROR;
     }
 
     memset(&m, 0, sizeof(m));
@@ -113,8 +112,7 @@ xet_cli_migrate_newest(const xet_cli_args_t *args, uint64_t *newest)
     folder = xet_cli_migrate_folder(args);
 
     if (folder == NULL) {
-        return xet_cli_fail(XET_CLI_ERROR, "migrate",
-                            "migrations folder not found; set --sql");
+        return XET_CLI_ERROR;
     }
 
     memset(&m, 0, sizeof(m));
@@ -135,7 +133,7 @@ xet_cli_migrate_newest(const xet_cli_args_t *args, uint64_t *newest)
 
 
 /*
- * Returns the migrations folder, malloc()ed, or NULL if there is none: the
+ * Returns the migrations folder, malloc()ed, or NULL after an error: the
  * folder of --sql; or, relative to the folder of the program,
  * ../share/xet/sql, as installed; or sql, as built by make.
  */
@@ -156,17 +154,15 @@ xet_cli_migrate_folder(const xet_cli_args_t *args)
 
     n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-    if (n <= 0) {
-        return NULL;
+    if (n > 0) {
+        self[n] = '\0';
+        *strrchr(self, '/') = '\0';
     }
 
-    self[n] = '\0';
-    *strrchr(self, '/') = '\0';
-
-    for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    for (i = 0; n > 0 && i < sizeof(places) / sizeof(places[0]); i++) {
 
         if (asprintf(&folder, "%s/%s", self, places[i]) < 0) {
-            return NULL;
+            break;
         }
 
         if (stat(folder, &st) == 0) {
@@ -175,6 +171,9 @@ xet_cli_migrate_folder(const xet_cli_args_t *args)
 
         free(folder);
     }
+
+    (void) xet_cli_fail(XET_CLI_ERROR, "migrate",
+                        "migrations folder not found; set --sql");
 
     return NULL;
 }

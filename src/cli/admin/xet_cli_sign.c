@@ -330,13 +330,13 @@ xet_cli_url(const xet_cli_args_t *args)
 
     rc = XET_CLI_OK;
 
-    if (xet_xorb_name_parse(&url.xorb, &url.tag,
+    if (xet_xorb_name_parse(&url.xorb, &url.copy_id,
                             (const uint8_t *) args->operands[0],
                             strlen(args->operands[0]))
         != XET_OK)
     {
         rc = xet_cli_fail(XET_CLI_USAGE, args->operands[0],
-                          "is not HASH.TAG, the file name of a copy in the "
+                          "is not HASH.COPY_ID, the file name of a copy in the "
                           "store");
     }
 

@@ -9,10 +9,10 @@
  * listed copy has a file.  If the session is lost, the backup fails.
  *
  * A listed copy may be missing or damaged in the store.  If an upload has
- * healed the xorb, its row has a new tag: the copy with the new tag is saved,
- * and recorded in the notes.  Otherwise the copy is lost: this is reported and
- * recorded in the notes.  xet restore updates the tag of a healed row, and
- * marks the row of a lost copy as damaged.
+ * healed the xorb, its row has a new copy id: the copy with the new copy id is
+ * saved, and recorded in the notes.  Otherwise the copy is lost: this is
+ * reported and recorded in the notes.  xet restore updates the copy id of a
+ * healed row, and marks the row of a lost copy as damaged.
  *
  * A copy in the backup is not copied again if the newest generation lists it
  * with the same size and digest.  Other copies in the backup, such as those of
@@ -338,7 +338,7 @@ xet_cli_backup_snapshot(xet_cli_backup_t *b)
     /* sort as xet_cli_list_order() does */
 
     rc = rc ? rc : xet_cli_pg_query(b->pg,
-                                    "SELECT hash, tag, stored_size, digest"
+                                    "SELECT hash, copy_id, stored_size, digest"
                                     " FROM xet.xorbs"
                                     " ORDER BY get_byte(hash, 7), hash", NULL,
                                     xet_cli_backup_row, b);
@@ -501,19 +501,19 @@ static int
 xet_cli_backup_keep(xet_cli_backup_t *b)
 {
     int   rc;
-    char  doubts[256];
+    char  reason[256];
 
-    doubts[0] = '\0';
+    reason[0] = '\0';
 
     rc = xet_cli_pg_line(b->pg, "SELECT coalesce(xet.store_suspects(), '')",
-                         NULL, doubts, sizeof(doubts));
+                         NULL, reason, sizeof(reason));
 
-    if (rc != XET_CLI_OK || doubts[0] == '\0') {
+    if (rc != XET_CLI_OK || reason[0] == '\0') {
         return rc ? rc : xet_cli_backup_prune(b->to, b->keep, &b->pruned);
     }
 
     fprintf(stderr, "xet: %s: no generation was removed: %s\n",
-            b->args->operands[0], doubts);
+            b->args->operands[0], reason);
 
     return XET_CLI_OK;
 }

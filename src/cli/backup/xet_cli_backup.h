@@ -3,7 +3,7 @@
  * Backups of a database and its store.  Layout of a backup:
  *
  *     backup                          identity of the store
- *     xorbs/default/<aa>/<hash>.<tag> copies, named as in the store
+ *     xorbs/default/<aa>/<hash>.<copy id> copies, named as in the store
  *     generations/<time>.dump         pg_dump -Fc
  *     generations/<time>.list         copies that the dump refers to
  *     generations/<time>.notes        listed copies that are lost or replaced
@@ -60,7 +60,7 @@
 
 typedef struct {
     xet_hash_t             hash;
-    uint32_t               tag;
+    uint32_t               copy_id;
     uint64_t               size;
     unsigned               digested:1; /* digest is set */
     xet_checksum_t         digest;
@@ -236,7 +236,7 @@ int xet_cli_copier_there(xet_store_t *storage, const xet_cli_copy_t *copy,
 const char *xet_cli_copy_path(const xet_cli_copy_t *copy,
     char path[XET_CLI_BACKUP_PATH]);
 
-/* Sets tag, size and digest from three columns of a row, in this order. */
+/* Sets copy id, size and digest from three columns of a row, in this order. */
 void xet_cli_copy_row(xet_cli_copy_t *copy, const xet_cli_pg_row_t *row,
     int column);
 
@@ -394,15 +394,15 @@ int xet_cli_backup_run(const char *const *argv, int in, int out,
 int xet_cli_backup_reads(xet_store_t *storage);
 
 /*
- * If the row of a xorb still refers to the copy with old_tag, makes the row
+ * If the row of a xorb still refers to the copy with old_copy_id, makes the row
  * and all terms of the xorb refer to this copy.  info is the layout of this
- * copy.  *the_tag is the tag of the row after the call.  Waits for sessions
- * that have locked the xorb or its files.  Returns XET_CLI_OK, or an exit code
- * after printing the error.
+ * copy.  *the_copy_id is the copy id of the row after the call.  Waits for
+ * sessions that have locked the xorb or its files.  Returns XET_CLI_OK, or an
+ * exit code after printing the error.
  */
-int xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
+int xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_copy_id,
     const xet_cli_copy_t *copy, const xet_xorb_info_t *info,
-    uint32_t *the_tag);
+    uint32_t *the_copy_id);
 
 
 #endif /* _XET_CLI_BACKUP_H_INCLUDED_ */

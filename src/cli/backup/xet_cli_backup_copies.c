@@ -4,7 +4,7 @@
  * copied from the store.
  *
  * If the store has no intact file, an upload may have replaced the copy by a
- * copy with another tag: the new copy is saved, and recorded in the notes.
+ * copy with another copy id: the new copy is saved, and recorded in the notes.
  * Otherwise the copy is lost: this is reported and recorded in the notes.
  *
  * A copy in the backup is not copied again if the newest generation lists it
@@ -155,7 +155,7 @@ xet_cli_backup_fetch(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
         return rc;
     }
 
-    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->tag) = '\0';
+    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->copy_id) = '\0';
 
     if (what != XET_CLI_COPY_GOOD) {
         b->m.faults++;
@@ -168,7 +168,7 @@ xet_cli_backup_fetch(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
     b->fresh++;
     b->fresh_bytes += now.size;
 
-    if (now.tag != copy->tag) {
+    if (now.copy_id != copy->copy_id) {
         fprintf(b->notes, "healed %s ", name);
         xet_cli_list_put(b->notes, &now);
     }
@@ -179,23 +179,23 @@ xet_cli_backup_fetch(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
 
 /*
  * Sets *copy to the copy that the row of the xorb refers to now.  Sets *other
- * to 1 if the tag has changed, else to 0.
+ * to 1 if the copy id has changed, else to 0.
  */
 
 static int
 xet_cli_backup_named(xet_cli_backup_t *b, xet_cli_copy_t *copy, int *other)
 {
     int       rc;
-    uint32_t  tag;
+    uint32_t  copy_id;
 
-    tag = copy->tag;
+    copy_id = copy->copy_id;
 
-    rc = xet_cli_pg_query(b->pg, "SELECT tag, stored_size, digest"
+    rc = xet_cli_pg_query(b->pg, "SELECT copy_id, stored_size, digest"
                           " FROM xet.xorbs WHERE hash = $1",
                           xet_cli_pg_with(xet_cli_as_hash(&copy->hash)),
                           xet_cli_backup_named_row, copy);
 
-    *other = (rc == XET_CLI_OK && copy->tag != tag);
+    *other = (rc == XET_CLI_OK && copy->copy_id != copy_id);
 
     return rc;
 }
@@ -241,7 +241,7 @@ xet_cli_backup_report(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
 {
     char  name[XET_XORB_NAME_MAX + 1];
 
-    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->tag) = '\0';
+    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->copy_id) = '\0';
 
     xet_cli_progress_clear();
     (void) xet_cli_fail(XET_CLI_FAULT, name, text);

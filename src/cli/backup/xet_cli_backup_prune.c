@@ -242,7 +242,7 @@ xet_cli_prune_note(xet_cli_prune_t *p, const xet_cli_copy_t *copy)
     p->names = names;
 
     xet_cli_store_name(names + p->nnames++ * XET_CLI_STORE_NAME, &copy->hash,
-                       copy->tag);
+                       copy->copy_id);
 
     return XET_CLI_OK;
 }
@@ -257,17 +257,18 @@ static int
 xet_cli_prune_copy(void *ctx, const char *name)
 {
     uint8_t           key[XET_CLI_STORE_NAME];
-    uint32_t          tag;
+    uint32_t          copy_id;
     xet_hash_t        hash;
     xet_cli_prune_t  *p = ctx;
 
-    if (xet_xorb_name_parse(&hash, &tag, (const uint8_t *) name, strlen(name))
+    if (xet_xorb_name_parse(&hash, &copy_id, (const uint8_t *) name,
+                            strlen(name))
         != XET_OK)
     {
         return XET_CLI_OK;
     }
 
-    xet_cli_store_name(key, &hash, tag);
+    xet_cli_store_name(key, &hash, copy_id);
 
     if (p->nnames && bsearch(key, p->names, p->nnames, XET_CLI_STORE_NAME,
                              xet_cli_prune_order))

@@ -198,9 +198,9 @@ xet_cli_backup_reads(xet_store_t *storage)
 
 
 int
-xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
+xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_copy_id,
     const xet_cli_copy_t *copy, const xet_xorb_info_t *info,
-    uint32_t *the_tag)
+    uint32_t *the_copy_id)
 {
     int                        rc, i;
     uint64_t                   stands;
@@ -210,10 +210,10 @@ xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
         xet_cli_as_hash(&copy->hash),
         xet_cli_as_bytes(info->stored_ends, 4 * (size_t) info->chunk_count),
         xet_cli_as_number(copy->size),
-        xet_cli_as_tag(copy->tag),
+        xet_cli_as_copy_id(copy->copy_id),
         xet_cli_as_bytes(copy->digested ? copy->digest.bytes : NULL,
                          copy->digested ? XET_CHECKSUM_LEN : 0),
-        xet_cli_as_tag(old_tag));
+        xet_cli_as_copy_id(old_copy_id));
 
     for (i = 0; i < XET_CLI_BACKUP_HEALS && !xet_cli_interrupted; i++) {
         stands = UINT64_MAX;
@@ -223,7 +223,7 @@ xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
                                " WHERE t IS NOT NULL", params, &stands);
 
         if (rc != XET_CLI_OK || stands != UINT64_MAX) {
-            *the_tag = (uint32_t) stands;
+            *the_copy_id = (uint32_t) stands;
             return rc;
         }
     }

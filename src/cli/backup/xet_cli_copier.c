@@ -87,7 +87,7 @@ xet_cli_copier_size(xet_store_t *storage, const xet_cli_copy_t *copy,
     xet_store_item_t  entry;
 
     rc = xet_cli_storage_stat(storage,
-                            xet_store_copy(name, &copy->hash, copy->tag),
+                            xet_store_copy(name, &copy->hash, copy->copy_id),
                             &entry);
 
     *size = (rc == XET_CLI_OK) ? entry.size : UINT64_MAX;
@@ -177,7 +177,7 @@ xet_cli_copier_scan(xet_cli_copier_t *c, xet_store_t *from,
     *what = XET_CLI_COPY_BAD;
 
     rc = xet_cli_reader_open(from,
-                             xet_store_copy(name, &copy->hash, copy->tag),
+                             xet_store_copy(name, &copy->hash, copy->copy_id),
                              &scan.reader);
 
     if (rc == XET_CLI_GONE) {
@@ -278,7 +278,7 @@ xet_cli_copier_copy(xet_cli_copier_t *c, xet_store_t *from,
         }
     }
 
-    xet_store_copy(name, &copy->hash, copy->tag);
+    xet_store_copy(name, &copy->hash, copy->copy_id);
 
     rc = xet_cli_writer_open(c->to, name, &writer);
 

@@ -11,8 +11,8 @@
  *
  * A lock excludes only restores.  If a copy is missing or damaged in the
  * source, its row is read again.  No row: the copy was collected.  A row with
- * another tag: the xorb was healed, and the new copy is used.  A copy that is
- * collected after it was copied becomes an orphan in the target.
+ * another copy id: the xorb was healed, and the new copy is used.  A copy that
+ * is collected after it was copied becomes an orphan in the target.
  *
  * Until the target has the identity of the store, servers reject it.  A run
  * first writes a mark: the identity of the source and a random number.  If the
@@ -545,7 +545,7 @@ xet_cli_copying_page(xet_cli_copying_t *c, uint64_t after)
     c->next = 0;
 
     return xet_cli_pg_query(c->pg, "SELECT id, hash, damaged_at IS NOT NULL,"
-                            " tag, stored_size, digest FROM xet.xorbs"
+                            " copy_id, stored_size, digest FROM xet.xorbs"
                             " WHERE id > $1::bigint ORDER BY id LIMIT 1000",
                             xet_cli_pg_with(xet_cli_as_number(after)),
                             xet_cli_copying_row, c);
@@ -671,7 +671,7 @@ xet_cli_copying_one(xet_cli_copying_t *c, xet_cli_copier_t *copier,
     xet_cli_copying_row_t *row)
 {
     int             rc, i, there;
-    uint32_t        tag;
+    uint32_t        copy_id;
     xet_cli_copy_e  what;
 
     for (i = 0; i < XET_CLI_COPYING_TRIES; i++) {
@@ -689,7 +689,7 @@ xet_cli_copying_one(xet_cli_copying_t *c, xet_cli_copier_t *copier,
 
         /* all copies are missing if the disk of the source is unmounted */
 
-        tag = row->copy.tag;
+        copy_id = row->copy.copy_id;
         rc = xet_cli_storage_still(c->from, c->store.identity);
         rc = rc ? rc : xet_cli_copying_again(c, row);
 
@@ -702,7 +702,7 @@ xet_cli_copying_one(xet_cli_copying_t *c, xet_cli_copier_t *copier,
             return XET_CLI_OK;
         }
 
-        if (row->copy.tag == tag) {
+        if (row->copy.copy_id == copy_id) {
             break;
         }
     }
@@ -794,7 +794,7 @@ xet_cli_copying_again(xet_cli_copying_t *c, xet_cli_copying_row_t *row)
 
     pthread_mutex_lock(&c->pg_mutex);
 
-    rc = xet_cli_pg_query(c->pg, "SELECT damaged_at IS NOT NULL, tag,"
+    rc = xet_cli_pg_query(c->pg, "SELECT damaged_at IS NOT NULL, copy_id,"
                           " stored_size, digest FROM xet.xorbs"
                           " WHERE hash = $1",
                           xet_cli_pg_with(xet_cli_as_hash(&row->copy.hash)),
@@ -833,8 +833,9 @@ xet_cli_copying_intact(xet_cli_copying_t *c, const xet_cli_copying_row_t *row)
     pthread_mutex_lock(&c->pg_mutex);
 
     rc = xet_cli_pg_query(c->pg, "SELECT xet.xorb_intact($1, $2::integer)",
-                          xet_cli_pg_with(xet_cli_as_hash(&row->copy.hash),
-                                          xet_cli_as_tag(row->copy.tag)),
+                          xet_cli_pg_with(
+                                       xet_cli_as_hash(&row->copy.hash),
+                                       xet_cli_as_copy_id(row->copy.copy_id)),
                           NULL, NULL);
 
     pthread_mutex_unlock(&c->pg_mutex);
@@ -849,7 +850,7 @@ xet_cli_copying_lost(xet_cli_copying_t *c, const xet_cli_copying_row_t *row,
 {
     char  name[XET_XORB_NAME_MAX + 1];
 
-    *xet_xorb_name_print((uint8_t *) name, &row->copy.hash, row->copy.tag)
+    *xet_xorb_name_print((uint8_t *) name, &row->copy.hash, row->copy.copy_id)
     = '\0';
 
     xet_cli_copying_count(c, &c->lost, row);

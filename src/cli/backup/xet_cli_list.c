@@ -33,7 +33,7 @@ xet_cli_copy_path(const xet_cli_copy_t *copy, char path[XET_CLI_BACKUP_PATH])
 {
     char  name[XET_XORB_NAME_MAX + 1];
 
-    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->tag) = '\0';
+    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->copy_id) = '\0';
 
     snprintf(path, XET_CLI_BACKUP_PATH, XET_CLI_BACKUP_COPIES "/%.2s/%s",
              name, name);
@@ -49,7 +49,7 @@ xet_cli_copy_row(xet_cli_copy_t *copy, const xet_cli_pg_row_t *row,
     size_t          len;
     const uint8_t  *digest;
 
-    copy->tag = (uint32_t) xet_cli_pg_u64(row, column);
+    copy->copy_id = (uint32_t) xet_cli_pg_u64(row, column);
     copy->size = xet_cli_pg_u64(row, column + 1);
 
     digest = xet_cli_pg_bytes(row, column + 2, &len);
@@ -67,7 +67,7 @@ xet_cli_list_put(FILE *file, const xet_cli_copy_t *copy)
     int   i;
     char  name[XET_XORB_NAME_MAX + 1];
 
-    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->tag) = '\0';
+    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->copy_id) = '\0';
 
     fprintf(file, "%s %" PRIu64 " ", name, copy->size);
 
@@ -183,7 +183,7 @@ xet_cli_list_find(xet_cli_list_t *l, const xet_cli_copy_t *copy, int *found)
 
     *found = rc == XET_CLI_OK && !l->ended
              && xet_cli_list_order(&l->copy, copy) == 0
-             && l->copy.tag == copy->tag;
+             && l->copy.copy_id == copy->copy_id;
 
     return rc;
 }
@@ -239,7 +239,7 @@ xet_cli_list_name(char **text, xet_cli_copy_t *copy)
 
     len = strcspn(*text, " \n");
 
-    if (xet_xorb_name_parse(&copy->hash, &copy->tag, (uint8_t *) *text, len)
+    if (xet_xorb_name_parse(&copy->hash, &copy->copy_id, (uint8_t *) *text, len)
         != XET_OK)
     {
         return 1;

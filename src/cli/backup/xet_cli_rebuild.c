@@ -16,7 +16,7 @@
  *
  * A server may run.  The upload of a young copy may be about to insert its
  * row, or to remove the file because the row is rejected.  So a young copy
- * gets a second name with a new tag, which the upload does not remove.
+ * gets a second name with a new copy id, which the upload does not remove.
  */
 
 
@@ -27,7 +27,7 @@
 #include "xet_cli_backup.h"
 
 
-#define XET_CLI_TAGS_BLOCK  256       /* tags of xet.tags_take() */
+#define XET_CLI_COPY_IDS_BLOCK  256   /* copy ids of xet.copy_ids_take() */
 
 
 typedef struct {
@@ -37,8 +37,8 @@ typedef struct {
     unsigned               number;     /* of the current folder, 0 to 255 */
     xet_cli_pg_t          *pg;
     xet_cli_copier_t       copier;
-    uint32_t               tag;        /* next unused tag */
-    unsigned               tags;       /* unused tags of the block */
+    uint32_t               copy_id;    /* next unused copy id */
+    unsigned               copy_ids;   /* unused copy ids of the block */
     uint64_t               copies;
     uint64_t               known;      /* copies that had a row before */
     uint64_t               added;      /* copies that got a row */
@@ -52,7 +52,7 @@ typedef struct {
 typedef struct {
     int                    known;      /* the xorb has a row */
     int                    intact;     /* not marked as damaged */
-    uint32_t               tag;
+    uint32_t               copy_id;
 } xet_cli_rebuild_named_t;
 
 
@@ -71,12 +71,12 @@ static int xet_cli_rebuild_given_up(xet_cli_rebuild_t *b,
     const xet_cli_copy_t *copy, uint64_t *given_up);
 static int xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
     int *linked);
-static int xet_cli_rebuild_tag(xet_cli_rebuild_t *b, uint32_t *tag);
+static int xet_cli_rebuild_copy_id(xet_cli_rebuild_t *b, uint32_t *copy_id);
 static int xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
     const xet_cli_rebuild_named_t *named, int *taken);
 static int xet_cli_rebuild_row(xet_cli_rebuild_t *b,
     const xet_cli_copy_t *copy, const xet_xorb_info_t *info,
-    uint32_t *the_tag);
+    uint32_t *the_copy_id);
 static char *xet_cli_rebuild_eligible(const xet_xorb_info_t *info);
 static int xet_cli_rebuild_finish(xet_cli_rebuild_t *b);
 static int xet_cli_rebuild_print(xet_cli_rebuild_t *b);
@@ -181,14 +181,15 @@ static int
 xet_cli_rebuild_quarantine(void *ctx, const char *name)
 {
     int                 rc;
-    char quarantine[XET_CLI_STORAGE_NAME], path[XET_CLI_STORAGE_NAME];
-    uint32_t            tag;
+    char                path[XET_CLI_STORAGE_NAME];
+    char                quarantine[XET_CLI_STORAGE_NAME];
+    uint32_t            copy_id;
     uint64_t            sweep;
     xet_hash_t          hash;
     xet_cli_rebuild_t  *b = ctx;
 
-    if (xet_xorb_quarantine_parse(&sweep, &hash, &tag, (const uint8_t *) name,
-                             strlen(name))
+    if (xet_xorb_quarantine_parse(&sweep, &hash, &copy_id,
+                                  (const uint8_t *) name, strlen(name))
         != XET_OK)
     {
         return XET_CLI_OK;
@@ -198,7 +199,7 @@ xet_cli_rebuild_quarantine(void *ctx, const char *name)
              XET_XORB_QUARANTINE_MAX, name);
 
     rc = xet_cli_storage_back(b->storage, quarantine,
-                            xet_store_copy(path, &hash, tag));
+                            xet_store_copy(path, &hash, copy_id));
 
     b->back++;
 
@@ -305,7 +306,7 @@ xet_cli_rebuild_name(void *ctx, const char *name)
 
     memset(&copy, 0, sizeof(copy));
 
-    if (xet_xorb_name_parse(&copy.hash, &copy.tag, (const uint8_t *) name,
+    if (xet_xorb_name_parse(&copy.hash, &copy.copy_id, (const uint8_t *) name,
                             strlen(name))
         != XET_OK
         || copy.hash.bytes[7] != b->number)
@@ -345,7 +346,7 @@ xet_cli_rebuild_copy(xet_cli_rebuild_t *b, xet_cli_copy_t *copy)
     if (rc == XET_CLI_OK && linked && !taken) {
         rc = xet_cli_storage_remove(b->storage,
                                   xet_store_copy(name, &copy->hash,
-                                                     copy->tag));
+                                                     copy->copy_id));
     }
 
     b->added += (uint64_t) taken;
@@ -371,12 +372,12 @@ xet_cli_rebuild_needed(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
     memset(named, 0, sizeof(xet_cli_rebuild_named_t));
     *needed = 0;
 
-    rc = xet_cli_pg_query(b->pg, "SELECT tag, intact"
+    rc = xet_cli_pg_query(b->pg, "SELECT copy_id, intact"
                           " FROM xet.xorb_get($1, true, '', NULL)",
                           xet_cli_pg_with(xet_cli_as_hash(&copy->hash)),
                           xet_cli_rebuild_named_row, named);
 
-    if (rc == XET_CLI_OK && named->known && named->tag == copy->tag) {
+    if (rc == XET_CLI_OK && named->known && named->copy_id == copy->copy_id) {
         b->known++;
         return XET_CLI_OK;
     }
@@ -388,7 +389,7 @@ xet_cli_rebuild_needed(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
     }
 
     other = *copy;
-    other.tag = named->tag;
+    other.copy_id = named->copy_id;
 
     rc = xet_cli_copier_size(b->storage, &other, &size);
 
@@ -404,7 +405,7 @@ xet_cli_rebuild_named_row(void *ctx, const xet_cli_pg_row_t *row)
     xet_cli_rebuild_named_t  *named = ctx;
 
     named->known = 1;
-    named->tag = (uint32_t) xet_cli_pg_u64(row, 0);
+    named->copy_id = (uint32_t) xet_cli_pg_u64(row, 0);
     named->intact = xet_cli_pg_bool(row, 1) != 0;
 
     return XET_CLI_OK;
@@ -423,16 +424,16 @@ xet_cli_rebuild_given_up(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
     *given_up = 0;
 
     return xet_cli_pg_number(b->pg, "SELECT count(*) FROM xet.gc_copies"
-                             " WHERE hash = $1 AND tag = $2::integer",
+                             " WHERE hash = $1 AND copy_id = $2::integer",
                              xet_cli_pg_with(xet_cli_as_hash(&copy->hash),
-                                             xet_cli_as_tag(copy->tag)),
+                                             xet_cli_as_copy_id(copy->copy_id)),
                              given_up);
 }
 
 
 /*
  * Gives a young copy, which may belong to an upload, a second name with a new
- * tag: sets copy->tag to the new tag, and *linked to 1.  If the
+ * copy id: sets copy->copy_id to the new copy id, and *linked to 1.  If the
  * database has no other sessions, no server is running, and the copy keeps its
  * name.
  */
@@ -447,7 +448,7 @@ xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
 
     *linked = 0;
 
-    xet_store_copy(name, &copy->hash, copy->tag);
+    xet_store_copy(name, &copy->hash, copy->copy_id);
 
     rc = xet_cli_storage_stat(b->storage, name, &entry);
 
@@ -467,14 +468,14 @@ xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
         return rc;
     }
 
-    rc = xet_cli_rebuild_tag(b, &copy->tag);
+    rc = xet_cli_rebuild_copy_id(b, &copy->copy_id);
 
     if (rc != XET_CLI_OK) {
         return rc;
     }
 
     rc = xet_cli_storage_link(b->storage, name,
-                            xet_store_copy(other, &copy->hash, copy->tag));
+                            xet_store_copy(other, &copy->hash, copy->copy_id));
 
     *linked = (rc == XET_CLI_OK);
 
@@ -485,34 +486,35 @@ xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
 
 
 /*
- * Sets *tag to an unused tag; tags are taken from the database in blocks.
- * Skips tag 0, which is the tag of copies from versions without tags.
+ * Sets *copy_id to an unused copy id; copy ids are taken from the database in
+ * blocks.  Skips copy id 0, which is the copy id of copies from versions
+ * without copy ids.
  */
 
 static int
-xet_cli_rebuild_tag(xet_cli_rebuild_t *b, uint32_t *tag)
+xet_cli_rebuild_copy_id(xet_cli_rebuild_t *b, uint32_t *copy_id)
 {
     int       rc;
     uint64_t  first;
 
     do {
-        if (b->tags == 0) {
+        if (b->copy_ids == 0) {
             first = 0;
-            rc = xet_cli_pg_number(b->pg, "SELECT xet.tags_take()", NULL,
+            rc = xet_cli_pg_number(b->pg, "SELECT xet.copy_ids_take()", NULL,
                                    &first);
 
             if (rc != XET_CLI_OK) {
                 return rc;
             }
 
-            b->tag = (uint32_t) first;
-            b->tags = XET_CLI_TAGS_BLOCK;
+            b->copy_id = (uint32_t) first;
+            b->copy_ids = XET_CLI_COPY_IDS_BLOCK;
         }
 
-        *tag = b->tag++;
-        b->tags--;
+        *copy_id = b->copy_id++;
+        b->copy_ids--;
 
-    } while (*tag == 0);
+    } while (*copy_id == 0);
 
     return XET_CLI_OK;
 }
@@ -529,11 +531,11 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
 {
     int                   rc;
     char                  path[XET_CLI_BACKUP_PATH];
-    uint32_t              tag;
+    uint32_t              copy_id;
     xet_cli_copy_e        what;
     xet_xorb_verifier_t  *v;
 
-    tag = 0;
+    copy_id = 0;
 
     v = NULL;
     copy->digested = 0;
@@ -561,12 +563,13 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
 
     copy->digested = 1;
 
-    rc = named->known ? xet_cli_backup_heal(b->pg, named->tag, copy,
-                                            xet_xorb_verifier_info(v), &tag)
+    rc = named->known ? xet_cli_backup_heal(b->pg, named->copy_id, copy,
+                                            xet_xorb_verifier_info(v), &copy_id)
                       : xet_cli_rebuild_row(b, copy,
-                                            xet_xorb_verifier_info(v), &tag);
+                                            xet_xorb_verifier_info(v),
+                                            &copy_id);
 
-    *taken = (rc == XET_CLI_OK && tag == copy->tag);
+    *taken = (rc == XET_CLI_OK && copy_id == copy->copy_id);
 
     xet_xorb_verifier_destroy(v);
 
@@ -575,13 +578,13 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
 
 
 /*
- * Inserts a row for the copy.  Sets *the_tag to the tag in the row of the
- * xorb, which is not copy->tag if another row already exists.
+ * Inserts a row for the copy.  Sets *the_copy_id to the copy id in the row of
+ * the xorb, which is not copy->copy_id if another row already exists.
  */
 
 static int
 xet_cli_rebuild_row(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
-    const xet_xorb_info_t *info, uint32_t *the_tag)
+    const xet_xorb_info_t *info, uint32_t *the_copy_id)
 {
     int        rc;
     char      *eligible;
@@ -589,7 +592,7 @@ xet_cli_rebuild_row(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
     uint8_t   *lists;
     uint64_t   stands;
 
-    static const char  sql[] = "SELECT p.the_tag FROM"
+    static const char  sql[] = "SELECT p.the_copy_id FROM"
         " (SELECT length($2) / 40 AS n) l, LATERAL xet.xorb_put($1,"
         " substring($2 FROM 1 FOR 32 * n), substring($2 FROM 32 * n + 1 FOR"
         " 4 * n), substring($2 FROM 36 * n + 1), $3::bigint, $4::bigint,"
@@ -619,12 +622,12 @@ xet_cli_rebuild_row(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
                                xet_cli_as_number(info->raw_size),
                                xet_cli_as_number(copy->size),
                                xet_cli_as_text(eligible),
-                               xet_cli_as_tag(copy->tag),
+                               xet_cli_as_copy_id(copy->copy_id),
                                xet_cli_as_bytes(copy->digest.bytes,
                                                 XET_CHECKSUM_LEN)),
                            &stands);
 
-    *the_tag = (uint32_t) stands;
+    *the_copy_id = (uint32_t) stands;
 
     free(lists);
     free(eligible);

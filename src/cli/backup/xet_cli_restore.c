@@ -11,7 +11,7 @@
  * generation: so the contents of database and store are known to be from this
  * restore, and may be replaced.  Existing copies are read and verified.
  *
- * A xorb that was healed while the backup was made gets the new tag, in its
+ * A xorb that was healed while the backup was made gets the new copy id, in its
  * row and all terms.  If the backup lacks a copy, its row is marked as
  * damaged, and the next upload heals the xorb.
  *
@@ -44,7 +44,7 @@ typedef struct {
     xet_cli_pace_t         pace;
     xet_cli_copier_t       copier;     /* writes to the store */
     uint64_t               there;      /* copies already in the store */
-    uint64_t               healed;     /* copies with a new tag */
+    uint64_t               healed;     /* copies with a new copy id */
     uint64_t               lost;       /* copies that are not intact */
     uint64_t               others;     /* copies that the backup lacks */
 } xet_cli_restore_t;
@@ -514,8 +514,8 @@ xet_cli_restore_file(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
 
 
 /*
- * Restores the copy "other" that has replaced "copy", and updates the tag in
- * the row.  The file must be durable before the row refers to it.
+ * Restores the copy "other" that has replaced "copy", and updates the copy id
+ * in the row.  The file must be durable before the row refers to it.
  */
 
 static int
@@ -523,7 +523,7 @@ xet_cli_restore_heal(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
     const xet_cli_copy_t *other)
 {
     int                   rc;
-    uint32_t              tag;
+    uint32_t              copy_id;
     xet_cli_copy_e        what;
     xet_xorb_verifier_t  *v;
 
@@ -542,8 +542,8 @@ xet_cli_restore_heal(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
 
     r->healed++;
 
-    rc = xet_cli_backup_heal(r->pg, copy->tag, other,
-                             xet_xorb_verifier_info(v), &tag);
+    rc = xet_cli_backup_heal(r->pg, copy->copy_id, other,
+                             xet_xorb_verifier_info(v), &copy_id);
 
     xet_xorb_verifier_destroy(v);
 
@@ -556,7 +556,7 @@ xet_cli_restore_lost(xet_cli_restore_t *r, const xet_cli_copy_t *copy)
 {
     char  name[XET_XORB_NAME_MAX + 1];
 
-    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->tag) = '\0';
+    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->copy_id) = '\0';
 
     r->lost++;
 
@@ -568,7 +568,7 @@ xet_cli_restore_lost(xet_cli_restore_t *r, const xet_cli_copy_t *copy)
     return xet_cli_pg_query(r->pg, "SELECT xet.xorb_damaged(ARRAY[$1],"
                             " ARRAY[$2::integer])",
                             xet_cli_pg_with(xet_cli_as_hash(&copy->hash),
-                                            xet_cli_as_tag(copy->tag)),
+                                            xet_cli_as_copy_id(copy->copy_id)),
                             NULL, NULL);
 }
 
@@ -647,11 +647,11 @@ xet_cli_restore_others(xet_cli_restore_t *r)
 static int
 xet_cli_restore_count(void *ctx, const char *name)
 {
-    uint32_t     tag;
+    uint32_t     copy_id;
     uint64_t    *copies = ctx;
     xet_hash_t   hash;
 
-    *copies += xet_xorb_name_parse(&hash, &tag, (const uint8_t *) name,
+    *copies += xet_xorb_name_parse(&hash, &copy_id, (const uint8_t *) name,
                                    strlen(name))
                == XET_OK;
 

@@ -150,5 +150,5 @@ xet_cli_hub_verify_file(xet_cli_hub_verify_t *v, const char *path,
 
     xet_cli_progress_end();
 
-    return rc ? rc : xet_cli_verify_told(v->hub->args, &d, path, 1);
+    return rc ? rc : xet_cli_verify_file_print(v->hub->args, &d, path, 1);
 }

@@ -985,7 +985,7 @@ xet_cli_download_verify(xet_cli_fetch_t *f)
     }
 
     if (f->kept) {
-        f->d->doubted = 1;
+        f->d->unproven = 1;
         return XET_CLI_FAULT;
     }
 

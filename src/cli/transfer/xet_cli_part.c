@@ -355,7 +355,7 @@ xet_cli_part_download(xet_cli_part_t *p, xet_cli_http_t *h,
 
     rc = xet_cli_download(h, d);
 
-    if (rc != XET_CLI_FAULT || !d->doubted) {
+    if (rc != XET_CLI_FAULT || !d->unproven) {
         return rc;
     }
 

@@ -487,7 +487,7 @@ typedef struct {
     uint64_t               parallel;   /* number of parallel transfers */
     const char            *list;       /* source of most, if most is the exact
                                           size; or NULL */
-    const uint8_t         *sha256;     /* only if whole and ordered; or NULL */
+    const uint8_t           *sha256;   /* only if whole and ordered; or NULL */
     xet_cli_download_sum_t  *sum;      /* only add up the plans, do not fetch;
                                           or NULL */
     unsigned               ordered:1;  /* call the sink in order */
@@ -514,7 +514,7 @@ typedef struct {
     uint64_t                     chunks;
     uint64_t                     received;  /* bytes received of xorbs */
     unsigned                     passing:1;  /* a later run may succeed */
-    unsigned                     doubted:1;  /* kept chunks may be wrong; the
+    unsigned                     unproven:1;  /* kept chunks may be wrong; the
                                                 error was not printed */
 
     EVP_MD_CTX            *digest;     /* private */
@@ -531,7 +531,7 @@ int xet_cli_download_init(xet_cli_download_t *d, const xet_cli_args_t *args,
 /*
  * Downloads a file or a part of a file, and verifies the hash of a whole file.
  * Returns XET_CLI_OK, XET_CLI_INTERRUPTED, or an exit code after printing the
- * error; if d->doubted is set, the error was not printed.
+ * error; if d->unproven is set, the error was not printed.
  */
 int xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d);
 
@@ -867,10 +867,10 @@ typedef struct {
     unsigned            refused:1;     /* the server has lost resumed xorbs */
     unsigned            ended:1;       /* the put was complete */
 
-    uint64_t            parallel;
+    uint64_t                parallel;
     xet_cli_upload_xorb_t  *sends;     /* xorbs being sent */
-    unsigned            sending;       /* the number of sends */
-    int                 rc;            /* exit code of the first failure */
+    unsigned                sending;   /* the number of sends */
+    int                     rc;        /* exit code of the first failure */
 
     uint8_t            *body;          /* the xorb being written, or NULL */
     size_t              len;

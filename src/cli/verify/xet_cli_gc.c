@@ -48,7 +48,7 @@ typedef enum {
     XET_CLI_GC_ORPHANS,
     XET_CLI_GC_DONE,
     XET_CLI_GC_NEEDED = XET_CLI_GC_DONE,
-    XET_CLI_GC_TOLD,
+    XET_CLI_GC_ADVERTISED,
     XET_CLI_GC_BUSY,
     XET_CLI_GC_WAITING,
     XET_CLI_GC_LEFT,
@@ -160,9 +160,9 @@ xet_cli_gc_preview_row(void *ctx, const xet_cli_pg_row_t *row)
                                   " unreferenced xorbs within the grace, "),
                xet_cli_out_number("young_bytes", xet_cli_pg_u64(row, 5),
                                   " bytes\n"),
-               xet_cli_out_number("told", xet_cli_pg_u64(row, 6),
+               xet_cli_out_number("advertised", xet_cli_pg_u64(row, 6),
                                   " unreferenced xorbs known to clients, "),
-               xet_cli_out_number("told_bytes", xet_cli_pg_u64(row, 7),
+               xet_cli_out_number("advertised_bytes", xet_cli_pg_u64(row, 7),
                                   " bytes\n"),
                xet_cli_out_number("copies", xet_cli_pg_u64(row, 8),
                                   " copies to be removed, "),
@@ -272,7 +272,7 @@ xet_cli_gc_look(xet_cli_gc_t *g)
                             " xorbs bigint, xorb_bytes bigint, copies bigint,"
                             " copy_bytes bigint, orphans bigint),"
                             " jsonb_to_record(c.figures) AS f(needed bigint,"
-                            " told bigint, busy bigint) WHERE c.name = 'gc'",
+                            " advertised bigint, busy bigint) WHERE c.name = 'gc'",
                             NULL, xet_cli_gc_look_row, g);
 }
 
@@ -364,7 +364,7 @@ xet_cli_gc_print(xet_cli_gc_t *g)
                                   " orphans\nkept: "),
                xet_cli_out_number("needed", n[XET_CLI_GC_NEEDED],
                                   " xorbs that files need, "),
-               xet_cli_out_number("told", n[XET_CLI_GC_TOLD],
+               xet_cli_out_number("advertised", n[XET_CLI_GC_ADVERTISED],
                                   " known to clients, "),
                xet_cli_out_number("busy", n[XET_CLI_GC_BUSY], " in use, "),
                xet_cli_out_number("waiting", n[XET_CLI_GC_WAITING],

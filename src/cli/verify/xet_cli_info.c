@@ -254,7 +254,7 @@ static int
 xet_cli_info_is_xorb(const xet_cli_info_t *in, xet_hash_t *named)
 {
     size_t              len;
-    uint32_t            tag;
+    uint32_t            copy_id;
     const uint8_t      *p;
     xet_xorb_event_t    ev;
     xet_xorb_parser_t   parser;
@@ -262,7 +262,7 @@ xet_cli_info_is_xorb(const xet_cli_info_t *in, xet_hash_t *named)
     len = strlen(in->name);
 
     if (len >= XET_XORB_NAME_MAX
-        && xet_xorb_name_parse(named, &tag, (const uint8_t *) in->name + len
+        && xet_xorb_name_parse(named, &copy_id, (const uint8_t *) in->name + len
                                             - XET_XORB_NAME_MAX,
                                XET_XORB_NAME_MAX)
            == XET_OK)

@@ -36,10 +36,10 @@ xet_cli_store_open(const xet_cli_args_t *args, int flags, int *rc)
 
 
 void
-xet_cli_store_name(uint8_t *name, const xet_hash_t *hash, uint32_t tag)
+xet_cli_store_name(uint8_t *name, const xet_hash_t *hash, uint32_t copy_id)
 {
     memcpy(name, hash->bytes, XET_HASH_LEN);
-    xet_put_u32(name + XET_HASH_LEN, tag);
+    xet_put_u32(name + XET_HASH_LEN, copy_id);
 }
 
 
@@ -89,13 +89,13 @@ xet_cli_store_report(xet_cli_store_t *s, const char *kind, const char *name,
 
 
 int
-xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash, uint64_t *tag)
+xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash, uint64_t *copy_id)
 {
-    *tag = UINT64_MAX;
+    *copy_id = UINT64_MAX;
 
-    return xet_cli_pg_number(pg, "SELECT tag"
+    return xet_cli_pg_number(pg, "SELECT copy_id"
                              " FROM xet.xorb_get($1, true, '', NULL)",
-                             xet_cli_pg_with(xet_cli_as_hash(hash)), tag);
+                             xet_cli_pg_with(xet_cli_as_hash(hash)), copy_id);
 }
 
 
@@ -161,8 +161,8 @@ xet_cli_store_enter(xet_cli_pg_t *pg, int restore)
 int
 xet_cli_store_names(xet_cli_store_t *s, xet_cli_pg_t *pg)
 {
-    return xet_cli_pg_query(pg, "SELECT hash, tag FROM xet.xorbs UNION ALL"
-                                " SELECT hash, tag FROM xet.gc_copies",
+    return xet_cli_pg_query(pg, "SELECT hash, copy_id FROM xet.xorbs UNION ALL"
+                                " SELECT hash, copy_id FROM xet.gc_copies",
                             NULL, xet_cli_store_name_row, s);
 }
 
@@ -181,7 +181,7 @@ xet_cli_store_name_row(void *ctx, const xet_cli_pg_row_t *row)
 
 
 int
-xet_cli_store_note(xet_cli_store_t *s, const xet_hash_t *hash, uint32_t tag)
+xet_cli_store_note(xet_cli_store_t *s, const xet_hash_t *hash, uint32_t copy_id)
 {
     uint8_t  *names;
 
@@ -194,7 +194,7 @@ xet_cli_store_note(xet_cli_store_t *s, const xet_hash_t *hash, uint32_t tag)
     s->names = names;
 
     xet_cli_store_name(s->names + s->nnames++ * XET_CLI_STORE_NAME,
-                       hash, tag);
+                       hash, copy_id);
 
     return XET_CLI_OK;
 }

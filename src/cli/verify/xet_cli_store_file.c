@@ -292,7 +292,7 @@ xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n)
 
     rc = xet_cli_pg_query(f->checker->pg,
                           "SELECT chunk_count, hashes, raw_ends, stored_ends,"
-                          " tag FROM xet.xorb_slices($1::bytea[],"
+                          " copy_id FROM xet.xorb_slices($1::bytea[],"
                           " $2::integer[], $3::integer[], true)",
                           xet_cli_pg_with(xet_cli_as_text(xorbs),
                                           xet_cli_as_text(starts),
@@ -379,9 +379,9 @@ xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
         return xet_status_text(status);
     }
 
-    slice.tag = (uint32_t) xet_cli_pg_u64(row, 4);
+    slice.copy_id = (uint32_t) xet_cli_pg_u64(row, 4);
 
-    if (slice.tag != term.tag) {
+    if (slice.copy_id != term.copy_id) {
 
         return "a term names another copy of its xorb than the xorb's row";
     }
@@ -482,7 +482,7 @@ xet_cli_store_file_content(xet_cli_store_file_t *f, const uint8_t *packed,
     (void) xet_term_unpack(&term, packed);
 
     rc = xet_cli_reader_open(f->checker->store->storage,
-                             xet_store_copy(name, &term.xorb, term.tag),
+                             xet_store_copy(name, &term.xorb, term.copy_id),
                              &reader);
     rc = rc ? rc : xet_cli_store_file_chunks(f->checker, reader, &term, sha256,
                                              status);

@@ -120,21 +120,22 @@ xet_cli_orphans_named(xet_cli_orphans_t *o, const char *name, int *known)
 {
     int               rc;
     uint8_t           key[XET_CLI_STORE_NAME];
-    uint32_t          tag;
+    uint32_t          copy_id;
     uint64_t          n;
     xet_hash_t        hash;
     xet_cli_store_t  *s = o->store;
 
     *known = 0;
 
-    if (xet_xorb_name_parse(&hash, &tag, (const uint8_t *) name, strlen(name))
+    if (xet_xorb_name_parse(&hash, &copy_id, (const uint8_t *) name,
+                            strlen(name))
         != XET_OK
         || strncmp(o->folder + strlen(o->folder) - 2, name, 2) != 0)
     {
         return XET_CLI_OK;
     }
 
-    xet_cli_store_name(key, &hash, tag);
+    xet_cli_store_name(key, &hash, copy_id);
 
     if (s->nnames
         && bsearch(key, s->names, s->nnames, XET_CLI_STORE_NAME,
@@ -150,7 +151,7 @@ xet_cli_orphans_named(xet_cli_orphans_t *o, const char *name, int *known)
                            " xet.copies_unknown(ARRAY[$1],"
                            " ARRAY[$2::integer])",
                            xet_cli_pg_with(xet_cli_as_hash(&hash),
-                                           xet_cli_as_tag(tag)), &n);
+                                           xet_cli_as_copy_id(copy_id)), &n);
 
     *known = (n == 0);
 

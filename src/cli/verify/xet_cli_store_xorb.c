@@ -59,7 +59,7 @@ xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job,
     char  name[XET_CLI_STORAGE_NAME];
 
     rc = xet_cli_reader_open(c->store->storage,
-                             xet_store_copy(name, &job->hash, job->tag),
+                             xet_store_copy(name, &job->hash, job->copy_id),
                              reader);
 
     if (rc == XET_CLI_UNREADABLE && errno == EUCLEAN) {
@@ -188,7 +188,7 @@ xet_cli_store_xorb_fault(xet_cli_checker_t *c, const xet_cli_job_t *job,
     uint64_t  named;
 
     if (xet_cli_store_named(c->pg, &job->hash, &named) == XET_CLI_OK
-        && named != job->tag)
+        && named != job->copy_id)
     {
         return;
     }
@@ -210,7 +210,7 @@ xet_cli_store_xorb_mark(xet_cli_checker_t *c, const xet_cli_job_t *job,
 {
     (void) xet_cli_pg_query(c->pg, sql,
                             xet_cli_pg_with(xet_cli_as_hash(&job->hash),
-                                            xet_cli_as_tag(job->tag)),
+                                            xet_cli_as_copy_id(job->copy_id)),
                             NULL, NULL);
 }
 

@@ -93,13 +93,13 @@ xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
 
     xet_cli_progress_end();
 
-    return rc ? rc : xet_cli_verify_told(args, &d, name, 0);
+    return rc ? rc : xet_cli_verify_file_print(args, &d, name, 0);
 }
 
 
 int
-xet_cli_verify_told(const xet_cli_args_t *args, const xet_cli_download_t *d,
-    const char *name, int named)
+xet_cli_verify_file_print(const xet_cli_args_t *args,
+    const xet_cli_download_t *d, const char *name, int named)
 {
     return xet_cli_print(xet_cli_json(args),
                xet_cli_out_text(named ? "file" : NULL, name, " "),
@@ -370,7 +370,7 @@ xet_cli_verify_rows(xet_cli_store_t *s, xet_cli_pg_t *pg)
 
         rc = xet_cli_pg_query(pg, "SELECT hash, raw_size, stored_size,"
                               " chunk_count, chunk_hashes, raw_ends,"
-                              " stored_ends, tag, digest,"
+                              " stored_ends, copy_id, digest,"
                               " damaged_at IS NOT NULL"
                               " FROM xet.xorbs ORDER BY id",
                               NULL, xet_cli_verify_xorb_row, s);
@@ -409,7 +409,7 @@ xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row)
     job->size = xet_cli_pg_u64(row, 1);
     job->stored_size = xet_cli_pg_u64(row, 2);
     job->chunk_count = (uint32_t) xet_cli_pg_u64(row, 3);
-    job->tag = (uint32_t) xet_cli_pg_u64(row, 7);
+    job->copy_id = (uint32_t) xet_cli_pg_u64(row, 7);
     job->marked = xet_cli_pg_bool(row, 9) != 0;
 
     digest = xet_cli_pg_bytes(row, 8, &len);
@@ -420,7 +420,7 @@ xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row)
     }
 
     rc = xet_cli_verify_lists(job, row);
-    rc = rc ? rc : xet_cli_store_note(s, &job->hash, job->tag);
+    rc = rc ? rc : xet_cli_store_note(s, &job->hash, job->copy_id);
 
     if (rc != XET_CLI_OK) {
         xet_cli_verify_free(job);

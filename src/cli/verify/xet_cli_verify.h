@@ -14,7 +14,7 @@
 /*
  * Prints that a file on a server is correct; if named is set, with its name.
  */
-int xet_cli_verify_told(const xet_cli_args_t *args,
+int xet_cli_verify_file_print(const xet_cli_args_t *args,
     const xet_cli_download_t *d, const char *name, int named);
 
 /* Prints what "xet info" shows for a hash on a server, with the given name. */
@@ -72,7 +72,7 @@ struct xet_cli_job_s {
 
     uint64_t              size;        /* raw size */
     uint64_t              stored_size;
-    uint32_t              tag;
+    uint32_t              copy_id;
     unsigned              digested:1;  /* digest is set */
     unsigned              marked:1;    /* marked as damaged in the row */
     xet_checksum_t        digest;      /* checksum of the copy */
@@ -107,7 +107,7 @@ typedef struct {
     uint64_t              proven;      /* files whose SHA-256 is correct */
     uint64_t              bytes;       /* bytes read */
 
-    uint8_t              *names;       /* hash and tag of each copy */
+    uint8_t              *names;       /* hash and copy id of each copy */
     size_t                nnames;
     size_t                room;
 } xet_cli_store_t;
@@ -205,7 +205,7 @@ int xet_cli_store_names(xet_cli_store_t *s, xet_cli_pg_t *pg);
  * printing the error: out of memory.
  */
 int xet_cli_store_note(xet_cli_store_t *s, const xet_hash_t *hash,
-    uint32_t tag);
+    uint32_t copy_id);
 
 /*
  * Prints the files of the store that have no row and are older than s->before.
@@ -224,12 +224,12 @@ int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
 int xet_cli_store_enter(xet_cli_pg_t *pg, int restore);
 
 /*
- * Sets *tag to the tag of the copy that the row of a xorb refers to now, or to
- * UINT64_MAX if there is no row.  Returns the result of the query: XET_CLI_OK,
- * or an exit code.
+ * Sets *copy_id to the id of the copy that the row of a xorb refers to now, or
+ * to UINT64_MAX if there is no row.  Returns the result of the query:
+ * XET_CLI_OK, or an exit code.
  */
 int xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash,
-    uint64_t *tag);
+    uint64_t *copy_id);
 
 /*
  * Prints a finding, but does not count it as a fault and does not lock the
@@ -239,10 +239,11 @@ void xet_cli_store_report(xet_cli_store_t *s, const char *kind,
     const char *name, const char *text);
 
 /*
- * Writes hash and tag of a copy to name, as XET_CLI_STORE_NAME bytes that can
+ * Writes hash and id of a copy to name, as XET_CLI_STORE_NAME bytes that can
  * be sorted.
  */
-void xet_cli_store_name(uint8_t *name, const xet_hash_t *hash, uint32_t tag);
+void xet_cli_store_name(uint8_t *name, const xet_hash_t *hash,
+    uint32_t copy_id);
 
 /* Prints and counts a fault of a xorb or of a file, under the mutex. */
 void xet_cli_store_fault(xet_cli_store_t *s, const char *kind,

@@ -104,6 +104,8 @@ xet_status_t xet_key_derive(uint8_t *out, const uint8_t *secret, size_t len,
 #define XET_JWK_RSA_MAX        8192
 #define XET_JWK_SIGNATURE_MAX  (XET_JWK_RSA_MAX / 8)
 #define XET_JWK_SIGN_MAX       64      /* bytes, xet_jwk_sign() */
+#define XET_JWK_CURVE_LEN      32      /* bytes of a number of either curve; a
+                                          signature has two of them */
 #define XET_JWK_THUMBPRINT     43      /* characters */
 
 
@@ -147,10 +149,11 @@ xet_status_t xet_jwk_create_public(xet_jwk_t **key, const uint8_t *id,
     size_t id_len, EVP_PKEY *pkey);
 
 /*
- * Creates a key from the public key in a JSON Web Key (RFC 7517); the id is
- * the "kid", or the thumbprint if there is no "kid".  Returns XET_DONE for a
- * key of an unsupported type or for another purpose.  Errors: XET_JWK_VALUE,
- * XET_JWK_KIND, XET_JWK_KID; XET_JWK_PRIVATE for a private or secret part.
+ * xet_jwk_json.c: creates a key from the public key in a JSON Web Key (RFC
+ * 7517); the id is the "kid", or the thumbprint if there is no "kid".  Returns
+ * XET_DONE for a key of an unsupported type or for another purpose.  Errors:
+ * XET_JWK_VALUE, XET_JWK_KIND, XET_JWK_KID; XET_JWK_PRIVATE for a private or
+ * secret part.
  */
 xet_status_t xet_jwk_create_json(xet_jwk_t **key, const json_t *member);
 
@@ -471,7 +474,7 @@ typedef struct {
     const uint8_t      *ns;            /* namespace, [A-Za-z0-9_-] */
     size_t              ns_len;
     xet_hash_t          xorb;
-    uint32_t            tag;
+    uint32_t            copy_id;
     uint64_t            expires;       /* first second after the validity */
     const xet_range_t  *ranges;        /* ascending */
     size_t              n;

@@ -184,7 +184,7 @@ xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url, xet_buf_t *b)
 
     f.name.data = p + 4;
 
-    p = xet_xorb_name_print(p + 4, &url->xorb, url->tag);
+    p = xet_xorb_name_print(p + 4, &url->xorb, url->copy_id);
 
     f.name.len = (size_t) (p - f.name.data);
 
@@ -499,7 +499,7 @@ xet_sign_path(const uint8_t *path, size_t len, xet_sign_fields_t *f,
     f->name.len = (size_t) (path + len - p);
 
     if (p - path < 4
-        || xet_xorb_name_parse(&url->xorb, &url->tag, f->name.data,
+        || xet_xorb_name_parse(&url->xorb, &url->copy_id, f->name.data,
                                f->name.len)
            != XET_OK)
     {

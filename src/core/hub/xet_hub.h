@@ -238,11 +238,11 @@ typedef struct {
     int              bucket;           /* 1: a batch, 0: a commit */
     xet_hub_limits_t limits;
 
-    uint8_t         *line;             /* malloc()ed: an incomplete line */
-    size_t           len;
-    size_t           size;
-    uint64_t         n;                /* operations, without the header */
-    int              header;           /* the header was received */
+    uint8_t           *line;           /* malloc()ed: an incomplete line */
+    size_t             len;
+    size_t             size;
+    uint64_t           n;              /* operations, without the header */
+    int                header;         /* the header was received */
     xet_hub_refusal_t  refusal;        /* of XET_HUB_UNSAFE */
 } xet_hub_ops_t;
 
@@ -288,13 +288,13 @@ xet_status_t xet_hub_file_parse(json_t *value, xet_hub_operation_t *op,
 /* The repo that a body names; to_* is its new name, for move only. */
 
 typedef struct {
-    json_t          *doc;
-    xet_hub_kind_e   kind;
-    xet_hub_text_t   owner;            /* NULL: the caller */
-    xet_hub_text_t   name;
-    xet_hub_text_t   to_owner;
-    xet_hub_text_t   to_name;
-    int              private;          /* -1: not given */
+    json_t            *doc;
+    xet_hub_kind_e     kind;
+    xet_hub_text_t     owner;          /* NULL: the caller */
+    xet_hub_text_t     name;
+    xet_hub_text_t     to_owner;
+    xet_hub_text_t     to_name;
+    int                private;        /* -1: not given */
     xet_hub_refusal_t  refusal;        /* of a file of the body */
 } xet_hub_repo_t;
 
@@ -359,10 +359,10 @@ xet_status_t xet_hub_ref_parse(xet_hub_ref_t *ref, const uint8_t *text,
 #define XET_HUB_LIST_MAX  10000                /* entries */
 
 typedef struct {
-    int  expand;
-    int  upload;                       /* LFS: 1 upload, 0 download */
-    int  xet;                          /* LFS: the client supports "xet" */
-    int  basic;                        /* LFS: the client supports "basic" */
+    int                expand;
+    int                upload;         /* LFS: 1 upload, 0 download */
+    int                xet;            /* LFS: the client supports "xet" */
+    int                basic;          /* LFS: the client supports "basic" */
     xet_hub_refusal_t  refusal;        /* of a file of a preupload */
 } xet_hub_list_t;
 

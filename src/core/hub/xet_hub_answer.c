@@ -30,8 +30,8 @@ static int xet_hub_operand_part(const char **text, xet_hub_text_t *part);
 xet_status_t
 xet_hub_operand_parse(const char *text, xet_hub_target_t *target)
 {
-    size_t      len;
-    unsigned    kind;
+    size_t       len;
+    unsigned     kind;
     const char  *name;
 
     memset(target, 0, sizeof(xet_hub_target_t));

@@ -284,7 +284,7 @@ xet_cursor_check(const xet_cursor_t *c, const xet_plan_ends_t *ends)
      * a term that is older than a healing has the stored bytes of the old copy
      */
 
-    same = (ends->tag == term->tag);
+    same = (ends->copy_id == term->copy_id);
 
     if (ends->n != n
         || (same && chunk == term->chunk_start
@@ -367,7 +367,7 @@ xet_cursor_keep(xet_cursor_t *c, const xet_plan_ends_t *ends,
     memcpy(c->hashes + (size_t) c->n * XET_HASH_LEN, hashes,
            (size_t) ends->n * XET_HASH_LEN);
 
-    c->tags[at->term] = ends->tag;
+    c->copy_ids[at->term] = ends->copy_id;
 
     for (i = 0, k = c->n; i < ends->n; i++, k++) {
         c->stored[k] = stored;
@@ -421,7 +421,7 @@ xet_cursor_chunk(xet_cursor_t *c, xet_cursor_chunk_t *chunk)
     i = c->i;
 
     chunk->xorb = &c->terms[c->owners[i]].xorb;
-    chunk->tag = c->tags[c->owners[i]];
+    chunk->copy_id = c->copy_ids[c->owners[i]];
     chunk->hash = c->hashes + (size_t) i * XET_HASH_LEN;
     chunk->index = c->indexes[i];
     chunk->stored_start = c->stored[i];
@@ -463,7 +463,7 @@ xet_cursor_run(const xet_cursor_t *c, size_t raw_max, uint64_t *start,
 
         if (c->raw[i] > raw_max || raw > raw_max - c->raw[i]
             || c->stored[i] != *end
-            || c->tags[c->owners[i]] != c->tags[c->owners[c->i]]
+            || c->copy_ids[c->owners[i]] != c->copy_ids[c->owners[c->i]]
             || !xet_hash_equal(&term->xorb, &first->xorb))
         {
             return;

@@ -345,7 +345,7 @@ xet_plan_grow(xet_plan_t *p, const uint8_t *packed, size_t len)
 static xet_status_t
 xet_plan_ends_check(const xet_term_t *term, const xet_plan_ends_t *ends)
 {
-    if (ends->tag != term->tag) {
+    if (ends->copy_id != term->copy_id) {
         return XET_PLAN_CHANGED;
     }
 

@@ -21,7 +21,7 @@
  *     36  stored start         u32    bytes in the chunk region
  *     40  stored end           u32    exclusive
  *     44  raw length           u32
- *     48  tag                  u32    of the stored copy: xet_xorb.h
+ *     48  copy id                  u32    of the stored copy: xet_xorb.h
  */
 
 #define XET_TERM_LEN          52
@@ -36,7 +36,7 @@ typedef struct {
     uint32_t    stored_start;
     uint32_t    stored_end;            /* exclusive */
     uint32_t    raw_length;            /* 1 .. 8192 * 128 KiB */
-    uint32_t    tag;                   /* of the copy that stored_* describe */
+    uint32_t    copy_id;               /* of the copy that stored_* describe */
 } xet_term_t;
 
 
@@ -47,7 +47,7 @@ typedef struct {
     uint32_t        chunk_count;
     uint32_t        raw_size;
     uint32_t        stored_size;
-    uint32_t        tag;
+    uint32_t        copy_id;
     const uint8_t  *hashes;
     const uint8_t  *raw_ends;
     const uint8_t  *stored_ends;
@@ -172,7 +172,7 @@ typedef struct {
     uint32_t           chunk_end;      /* exclusive */
     uint32_t           stored_start;
     uint32_t           stored_end;     /* exclusive */
-    uint32_t           tag;            /* of the copy: the same in all ranges
+    uint32_t           copy_id;        /* of the copy: the same in all ranges
                                           of a xorb in a plan */
 } xet_plan_range_t;
 
@@ -334,7 +334,7 @@ typedef struct {
     uint32_t           n;
     uint32_t           raw_before;
     uint32_t           stored_before;
-    uint32_t           tag;
+    uint32_t           copy_id;
     const uint8_t     *raw_ends;       /* n little-endian u32 */
     const uint8_t     *stored_ends;
 } xet_plan_ends_t;
@@ -540,7 +540,7 @@ typedef struct {
     xet_plan_records_t   records;
     xet_plan_t          *plan;
 
-    uint32_t             done;         /* terms that are in runs */
+    uint32_t                done;      /* terms that are in runs */
     xet_plan_spool_state_e  state;
 
     /* the merge: a heap of runs, smallest term first; the ranges it makes */
@@ -729,7 +729,7 @@ typedef struct {
 
 typedef struct {
     const xet_hash_t  *xorb;
-    uint32_t           tag;            /* of the copy that stored_* describe */
+    uint32_t           copy_id;        /* of the copy that stored_* describe */
     const uint8_t     *hash;           /* XET_HASH_LEN bytes */
     uint32_t           index;          /* in the xorb */
     uint32_t           stored_start;   /* in the chunk region */
@@ -776,7 +776,7 @@ typedef struct {
     uint32_t           lens[XET_CURSOR_CHUNKS];
     uint16_t           indexes[XET_CURSOR_CHUNKS];
     uint16_t           owners[XET_CURSOR_CHUNKS];   /* terms */
-    uint32_t           tags[XET_TERM_SEGMENT_MAX];  /* of the terms' lists */
+    uint32_t           copy_ids[XET_TERM_SEGMENT_MAX]; /* of the terms' lists */
 
     /* the lists that were requested and have not arrived */
 

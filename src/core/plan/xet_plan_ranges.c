@@ -118,7 +118,7 @@ xet_plan_range(const xet_plan_t *p, uint32_t i, xet_plan_range_t *range)
     range->chunk_end = last->chunk_end;
     range->stored_start = first->stored_start;
     range->stored_end = last->stored_end;
-    range->tag = first->tag;
+    range->copy_id = first->copy_id;
 
     return p->spool ? &p->spool->xorb : &first->xorb;
 }
@@ -484,7 +484,7 @@ xet_status_t
 xet_plan_agree(const xet_term_t *t, const xet_term_t *prev,
     const xet_term_t *last)
 {
-    if (t->tag != prev->tag) {
+    if (t->copy_id != prev->copy_id) {
         return XET_PLAN_CHANGED;
     }
 

@@ -26,7 +26,7 @@ xet_term_pack(uint8_t *dst, const xet_term_t *term)
     xet_put_u32(dst + 36, term->stored_start);
     xet_put_u32(dst + 40, term->stored_end);
     xet_put_u32(dst + XET_TERM_RAW, term->raw_length);
-    xet_put_u32(dst + 48, term->tag);
+    xet_put_u32(dst + 48, term->copy_id);
 }
 
 
@@ -42,7 +42,7 @@ xet_term_unpack(xet_term_t *term, const uint8_t *src)
     term->stored_start = xet_get_u32(src + 36);
     term->stored_end = xet_get_u32(src + 40);
     term->raw_length = xet_get_u32(src + XET_TERM_RAW);
-    term->tag = xet_get_u32(src + 48);
+    term->copy_id = xet_get_u32(src + 48);
 
     if (term->chunk_start >= term->chunk_end
         || term->chunk_end > XET_XORB_CHUNKS_MAX)

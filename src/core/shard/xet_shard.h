@@ -132,10 +132,10 @@ typedef struct {
     unsigned             pending;      /* bytes in record */
     uint8_t              record[XET_SHARD_RECORD_LEN];
 
-    uint32_t             left;         /* records left in the open list */
-    uint32_t             count;        /* segments of the open file */
-    uint32_t             flags;        /* of the open file */
-    uint64_t             raw;          /* sum in the open block */
+    uint32_t                  left;    /* records left in the open list */
+    uint32_t                  count;   /* segments of the open file */
+    uint32_t                  flags;   /* of the open file */
+    uint64_t                  raw;     /* sum in the open block */
     xet_shard_verification_e  verification;
 
     uint64_t             files;        /* seen so far */
@@ -187,7 +187,7 @@ typedef struct {
     uint32_t         raw_before;
     uint32_t         stored_before;
     uint32_t         stored_size;      /* of the whole xorb */
-    uint32_t         tag;              /* of the copy that stored_* describe */
+    uint32_t         copy_id;          /* of the copy that stored_* describe */
     const uint8_t   *hashes;
     const uint8_t   *raw_ends;
     const uint8_t   *stored_ends;

@@ -84,7 +84,7 @@ xet_shard_verifier_term(xet_shard_verifier_t *v,
     term->stored_start = slice->stored_before;
     term->stored_end = xet_get_u32(slice->stored_ends + (slice->n - 1) * 4);
     term->raw_length = raw;
-    term->tag = slice->tag;
+    term->copy_id = slice->copy_id;
 
     return XET_OK;
 }

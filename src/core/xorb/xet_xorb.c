@@ -3,9 +3,9 @@
  * Prints and parses names of stored xorbs, and selects the chunks of a xorb
  * for the dedup index.
  *
- * A name has one spelling: lower case, and no tag if the tag is 0.  So two
- * names are of the same copy exactly when they are the same text, which caches
- * and signatures rely on.  The same holds for the names of copies in
+ * A name has one spelling: lower case, and no copy id if the copy id is 0.  So
+ * two names are of the same copy exactly when they are the same text, which
+ * caches and signatures rely on.  The same holds for the names of copies in
  * quarantine.
  *
  * The client that makes a xorb chooses its content, so one eligible chunk may
@@ -25,7 +25,7 @@
 
 
 uint8_t *
-xet_xorb_name_print(uint8_t *dst, const xet_hash_t *xorb, uint32_t tag)
+xet_xorb_name_print(uint8_t *dst, const xet_hash_t *xorb, uint32_t copy_id)
 {
     int  shift;
 
@@ -33,14 +33,14 @@ xet_xorb_name_print(uint8_t *dst, const xet_hash_t *xorb, uint32_t tag)
 
     dst = xet_hash_print(dst, xorb);
 
-    if (tag == 0) {
+    if (copy_id == 0) {
         return dst;
     }
 
     *dst++ = '.';
 
     for (shift = 28; shift >= 0; shift -= 4) {
-        *dst++ = (uint8_t) hex[tag >> shift & 0xf];
+        *dst++ = (uint8_t) hex[copy_id >> shift & 0xf];
     }
 
     return dst;
@@ -48,7 +48,7 @@ xet_xorb_name_print(uint8_t *dst, const xet_hash_t *xorb, uint32_t tag)
 
 
 xet_status_t
-xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag, const uint8_t *src,
+xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *copy_id, const uint8_t *src,
     size_t len)
 {
     size_t      i;
@@ -93,7 +93,7 @@ xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag, const uint8_t *src,
     }
 
     *xorb = hash;
-    *tag = n;
+    *copy_id = n;
 
     return XET_OK;
 }
@@ -101,19 +101,19 @@ xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag, const uint8_t *src,
 
 uint8_t *
 xet_xorb_quarantine_print(uint8_t *dst, uint64_t sweep, const xet_hash_t *xorb,
-    uint32_t tag)
+    uint32_t copy_id)
 {
     memcpy(dst, XET_XORB_QUARANTINE, sizeof(XET_XORB_QUARANTINE) - 1);
 
     dst = xet_put_decimal(dst + sizeof(XET_XORB_QUARANTINE) - 1, sweep);
     *dst++ = '.';
 
-    return xet_xorb_name_print(dst, xorb, tag);
+    return xet_xorb_name_print(dst, xorb, copy_id);
 }
 
 
 xet_status_t
-xet_xorb_quarantine_parse(uint64_t *sweep, xet_hash_t *xorb, uint32_t *tag,
+xet_xorb_quarantine_parse(uint64_t *sweep, xet_hash_t *xorb, uint32_t *copy_id,
     const uint8_t *src, size_t len)
 {
     uint64_t        n;
@@ -133,7 +133,7 @@ xet_xorb_quarantine_parse(uint64_t *sweep, xet_hash_t *xorb, uint32_t *tag,
 
     if (dot == NULL || (*src == '0' && dot > src + 1)
         || !xet_get_decimal(src, (size_t) (dot - src), &n)
-        || xet_xorb_name_parse(xorb, tag, dot + 1,
+        || xet_xorb_name_parse(xorb, copy_id, dot + 1,
                                len - (size_t) (dot - src) - 1)
            != XET_OK)
     {

@@ -145,24 +145,24 @@ xet_status_t xet_xorb_chunk_decode(const xet_suite_t *suite,
 
 /*
  * Writes the name of a stored copy of a xorb: the hash string, a dot, and the
- * tag in 8 hex digits.
+ * copy id in 8 hex digits.
  *
- * A xorb's hash covers its chunks, but not their compression and layout, so
- * the same xorb can arrive in many encodings.  The tag distinguishes the
- * copies.  Every stored copy gets a new tag, so a name never refers to other
- * bytes later.  Tag 0 is the tag of copies that are older than tags; their
- * names are the hash string alone.
+ * A xorb's hash covers its chunks, but not their compression and layout, so the
+ * same xorb can arrive in many encodings.  The copy id distinguishes the
+ * copies.  Every stored copy gets a new copy id, so a name never refers to
+ * other bytes later.  Copy id 0 is the copy id of copies that are older than
+ * copy ids; their names are the hash string alone.
  *
  * Writes at most XET_XORB_NAME_MAX bytes, no NUL; returns their end.
  */
 uint8_t *xet_xorb_name_print(uint8_t *dst, const xet_hash_t *xorb,
-    uint32_t tag);
+    uint32_t copy_id);
 
 /*
  * Parses a name, only in the spelling that xet_xorb_name_print() writes.
- * XET_HASH_SYNTAX for any other text; *xorb and *tag do not change then.
+ * XET_HASH_SYNTAX for any other text; *xorb and *copy_id do not change then.
  */
-xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag,
+xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *copy_id,
     const uint8_t *src, size_t len);
 
 /*
@@ -186,11 +186,11 @@ xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag,
     (sizeof(XET_XORB_QUARANTINE) - 1 + XET_DECIMAL_MAX + 1 + XET_XORB_NAME_MAX)
 
 uint8_t *xet_xorb_quarantine_print(uint8_t *dst, uint64_t sweep,
-    const xet_hash_t *xorb, uint32_t tag);
+    const xet_hash_t *xorb, uint32_t copy_id);
 
 /* Does xet_xorb_name_parse() for names of xet_xorb_quarantine_print(). */
 xet_status_t xet_xorb_quarantine_parse(uint64_t *sweep, xet_hash_t *xorb,
-    uint32_t *tag, const uint8_t *src, size_t len);
+    uint32_t *copy_id, const uint8_t *src, size_t len);
 
 
 /*
@@ -297,8 +297,8 @@ typedef struct {
     uint32_t               rest;       /* payload bytes to come */
 
     xet_xorb_parser_state_e  state;
-    unsigned               have;       /* bytes of header or ident */
-    uint8_t                header[XET_XORB_HEADER_LEN];
+    unsigned                 have;     /* bytes of header or ident */
+    uint8_t                  header[XET_XORB_HEADER_LEN];
 
     xet_xorb_chunk_t       chunk;
 } xet_xorb_parser_t;

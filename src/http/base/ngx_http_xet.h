@@ -27,36 +27,36 @@ typedef struct ngx_http_xet_task_s        ngx_http_xet_task_t;
 typedef struct ngx_http_xet_audit_s       ngx_http_xet_audit_t;
 typedef struct ngx_http_xet_auth_s        ngx_http_xet_auth_t;
 typedef struct ngx_http_xet_limit_s       ngx_http_xet_limit_t;
-typedef struct ngx_http_xet_pg_pools_s       ngx_http_xet_pg_pools_t;
+typedef struct ngx_http_xet_pg_pools_s    ngx_http_xet_pg_pools_t;
 typedef struct ngx_http_xet_pg_host_s     ngx_http_xet_pg_host_t;
 typedef struct ngx_http_xet_standbys_s    ngx_http_xet_standbys_t;
 typedef struct ngx_http_xet_store_s       ngx_http_xet_store_t;
 typedef struct ngx_http_xet_query_s       ngx_http_xet_query_t;
 typedef struct ngx_http_xet_body_s        ngx_http_xet_body_t;
 typedef struct ngx_http_xet_ingest_s      ngx_http_xet_ingest_t;
-typedef struct ngx_http_xet_xorb_commit_s        ngx_http_xet_xorb_commit_t;
+typedef struct ngx_http_xet_xorb_commit_s ngx_http_xet_xorb_commit_t;
 typedef struct ngx_http_xet_verify_s      ngx_http_xet_verify_t;
 typedef struct ngx_http_xet_hold_s        ngx_http_xet_hold_t;
 typedef struct ngx_http_xet_look_s        ngx_http_xet_look_t;
-typedef struct ngx_http_xet_tags_s        ngx_http_xet_tags_t;
+typedef struct ngx_http_xet_copy_ids_s    ngx_http_xet_copy_ids_t;
 typedef struct ngx_http_xet_signed_s      ngx_http_xet_signed_t;
 typedef struct ngx_http_xet_stream_s      ngx_http_xet_stream_t;
 typedef struct ngx_http_xet_reader_s      ngx_http_xet_reader_t;
 typedef struct ngx_http_xet_parts_s       ngx_http_xet_parts_t;
 typedef struct ngx_http_xet_register_s    ngx_http_xet_register_t;
-typedef struct ngx_http_xet_reconstruct_s       ngx_http_xet_reconstruct_t;
+typedef struct ngx_http_xet_reconstruct_s ngx_http_xet_reconstruct_t;
 typedef struct ngx_http_xet_ztensor_s     ngx_http_xet_ztensor_t;
 typedef struct ngx_http_xet_hub_s         ngx_http_xet_hub_t;
 
 /* types that routes define, for the context of a request */
 
-typedef struct ngx_http_xet_xorb_head_s   ngx_http_xet_xorb_head_t;
-typedef struct ngx_http_xet_chunk_s       ngx_http_xet_chunk_t;
-typedef struct ngx_http_xet_shard_s       ngx_http_xet_shard_t;
-typedef struct ngx_http_xet_batch_req_s   ngx_http_xet_batch_req_t;
-typedef struct ngx_http_xet_hashes_s      ngx_http_xet_hashes_t;
-typedef struct ngx_http_xet_zt_component_s  ngx_http_xet_zt_component_t;
-typedef struct ngx_http_xet_zt_verify_s   ngx_http_xet_zt_verify_t;
+typedef struct ngx_http_xet_xorb_head_s    ngx_http_xet_xorb_head_t;
+typedef struct ngx_http_xet_chunk_s        ngx_http_xet_chunk_t;
+typedef struct ngx_http_xet_shard_s        ngx_http_xet_shard_t;
+typedef struct ngx_http_xet_batch_req_s    ngx_http_xet_batch_req_t;
+typedef struct ngx_http_xet_hashes_s       ngx_http_xet_hashes_t;
+typedef struct ngx_http_xet_zt_component_s ngx_http_xet_zt_component_t;
+typedef struct ngx_http_xet_zt_verify_s    ngx_http_xet_zt_verify_t;
 
 
 /* The values of directives with fixed words; stored as ngx_uint_t. */
@@ -68,7 +68,7 @@ typedef enum {
 
 #define NGX_HTTP_XET_AUTH_UNSET  NGX_CONF_UNSET_UINT
 
-/* The value of "xet_token_generation" without a number; -1 means unset. */
+/* The value of "xet_token_epoch" without a number; -1 means unset. */
 
 #define NGX_HTTP_XET_NO_NUMBER   -2
 

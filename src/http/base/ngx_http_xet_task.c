@@ -56,6 +56,7 @@ static ngx_int_t ngx_http_xet_task_start(ngx_http_request_t *r,
 static void ngx_http_xet_task_dead(void *data);
 static void ngx_http_xet_task_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_task_event_handler(ngx_event_t *ev);
+static ngx_uint_t ngx_http_xet_task_runs(ngx_event_t *ev, ngx_log_t *log);
 static void ngx_http_xet_task_write_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_task_detach(ngx_http_xet_job_pt job,
     ngx_http_xet_lone_pt done, const void *data, size_t size);
@@ -311,6 +312,31 @@ ngx_http_xet_task_job(void *data, ngx_log_t *log)
 }
 
 
+/* Returns whether the event is the timer of a job that is still running. */
+
+static ngx_uint_t
+ngx_http_xet_task_runs(ngx_event_t *ev, ngx_log_t *log)
+{
+    if (!ev->timedout) {
+
+        if (ev->timer_set) {
+            ngx_del_timer(ev);
+        }
+
+        return 0;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, log, 0,
+                  "xet: a thread pool job has run for more than %d seconds",
+                  NGX_HTTP_XET_TASK_TIMER / 1000);
+
+    ev->timedout = 0;
+    ngx_add_timer(ev, NGX_HTTP_XET_TASK_TIMER);
+
+    return 1;
+}
+
+
 static void
 ngx_http_xet_task_event_handler(ngx_event_t *ev)
 {
@@ -324,19 +350,8 @@ ngx_http_xet_task_event_handler(ngx_event_t *ev)
 
     ngx_http_set_log_request(c->log, r);
 
-    if (ev->timedout) {
-        ngx_log_error(NGX_LOG_WARN, c->log, 0,
-                      "xet: a thread pool job has run for more than %d "
-                      "seconds",
-                      NGX_HTTP_XET_TASK_TIMER / 1000);
-
-        ev->timedout = 0;
-        ngx_add_timer(ev, NGX_HTTP_XET_TASK_TIMER);
+    if (ngx_http_xet_task_runs(ev, c->log)) {
         return;
-    }
-
-    if (ev->timer_set) {
-        ngx_del_timer(ev);
     }
 
     ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "xet task: done");
@@ -549,19 +564,8 @@ ngx_http_xet_task_lone_handler(ngx_event_t *ev)
 {
     ngx_http_xet_lone_t *t = ev->data;
 
-    if (ev->timedout) {
-        ngx_log_error(NGX_LOG_WARN, ev->log, 0,
-                      "xet: a thread pool job has run for more than %d "
-                      "seconds",
-                      NGX_HTTP_XET_TASK_TIMER / 1000);
-
-        ev->timedout = 0;
-        ngx_add_timer(ev, NGX_HTTP_XET_TASK_TIMER);
+    if (ngx_http_xet_task_runs(ev, ev->log)) {
         return;
-    }
-
-    if (ev->timer_set) {
-        ngx_del_timer(ev);
     }
 
     ngx_http_xet_task_taken(&t->mark);

@@ -205,7 +205,7 @@ ngx_http_xet_bg_job_taken(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
                   &bg_job->kind->name, &row.the_cursor, row.the_turn);
 
     if (row.begins) {
-        bg_job->told = 0;
+        bg_job->wait_logged = 0;
     }
 
     bg_job->turn = row.the_turn;
@@ -321,7 +321,7 @@ ngx_http_xet_bg_job_job(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_job_pt job,
 {
     bg_job->log = *ngx_cycle->log;
 
-    if (bg_job->told) {
+    if (bg_job->wait_logged) {
         bg_job->log.log_level = 0;
         bg_job->log.next = NULL;
     }
@@ -449,11 +449,11 @@ ngx_http_xet_bg_job_retry(ngx_http_xet_bg_job_t *bg_job, const char *why)
                      ? ngx_min(2 * bg_job->backoff, NGX_HTTP_XET_BG_JOB_BACKOFF)
                      : NGX_HTTP_XET_BG_JOB_FIRST;
 
-    if (!bg_job->told) {
+    if (!bg_job->wait_logged) {
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                       "xet: background job \"%V\" is waiting: %s",
                       &bg_job->kind->name, why);
-        bg_job->told = 1;
+        bg_job->wait_logged = 1;
     }
 
     ngx_http_xet_bg_job_note(bg_job, "%s", why);

@@ -106,24 +106,24 @@ struct ngx_http_xet_bg_job_s {
 
     const ngx_http_xet_bg_job_kind_t  *kind;
 
-    ngx_http_xet_bg_job_e    state;
-    ngx_msec_t               interval;         /* ms between starts of runs */
-    uint64_t                 turn;
-    ngx_uint_t               seq;              /* saves in this turn */
-    ngx_str_t                note;             /* data NULL: no note */
-    ngx_http_xet_lone_t      lone;
-    ngx_http_xet_job_pt      job;
-    ngx_http_xet_bg_job_pt   done;
+    ngx_http_xet_bg_job_e          state;
+    ngx_msec_t                     interval;   /* ms between starts of runs */
+    uint64_t                       turn;
+    ngx_uint_t                     seq;        /* saves in this turn */
+    ngx_str_t                      note;       /* data NULL: no note */
+    ngx_http_xet_lone_t            lone;
+    ngx_http_xet_job_pt            job;
+    ngx_http_xet_bg_job_pt         done;
     ngx_http_xet_bg_job_answer_pt  answer;
-    ngx_log_t                log;              /* log of thread jobs */
-    ngx_event_t              timer;
-    ngx_msec_t               kept;             /* time of last renewal */
-    ngx_msec_t               pause;
-    ngx_msec_t               backoff;
-    int64_t                  sent[NGX_HTTP_XET_BG_JOB_FIGURES];
-    ngx_uint_t               told;             /* reason for waiting logged */
-    ngx_connection_t         dummy;            /* for debug logs of timers */
-    u_char                   recorded[256];
+    ngx_log_t                      log;        /* log of thread jobs */
+    ngx_event_t                    timer;
+    ngx_msec_t                     kept;       /* time of last renewal */
+    ngx_msec_t                     pause;
+    ngx_msec_t                     backoff;
+    int64_t                        sent[NGX_HTTP_XET_BG_JOB_FIGURES];
+    ngx_uint_t                     wait_logged; /* reason for waiting logged */
+    ngx_connection_t               dummy;      /* for debug logs of timers */
+    u_char                         recorded[256];
 };
 
 

@@ -176,7 +176,7 @@ ngx_http_xet_copy_scan_row(ngx_http_xet_ask_t *ask, ngx_uint_t i,
     rc = ngx_http_xet_row_scrub_next(ask->res, i, &next);
 
     row->id = (int64_t) next.id;
-    row->tag = next.tag;
+    row->copy_id = next.copy_id;
     row->size = next.stored_size;
 
     if (rc != NGX_OK) {
@@ -217,7 +217,7 @@ ngx_http_xet_copy_scan_read(ngx_http_xet_bg_job_t *bg_job)
         row = &scan->rows[scan->i];
 
         rc = ngx_http_xet_scan_copy(&scan->scan, xmcf->store, &row->xorb,
-                                    row->tag, row->size,
+                                    row->copy_id, row->size,
                                     row->digested ? &row->digest : NULL,
                                     row->ends);
         if (rc != XET_OK) {

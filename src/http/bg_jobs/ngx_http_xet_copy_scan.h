@@ -12,7 +12,7 @@
 
 
 #define NGX_HTTP_XET_COPY_SCAN_ROWS  8
-#define NGX_HTTP_XET_COPY_SCAN_TAGS  16        /* maximum copies at a peer */
+#define NGX_HTTP_XET_COPY_SCAN_COPY_IDS  16    /* maximum copies at a peer */
 
 
 /* The first figures of each background job that scans copies. */
@@ -30,7 +30,7 @@ typedef enum {
 typedef struct {
     int64_t                    id;             /* id of the row */
     xet_hash_t                 xorb;
-    uint32_t                   tag;
+    uint32_t                   copy_id;
     uint64_t                   size;
     xet_checksum_t             digest;
     u_char                     ends[32];       /* SHA-256 of stored_ends */
@@ -76,8 +76,8 @@ typedef struct {
 
     ngx_http_xet_temp_t            *copy;      /* heal: new copy, or NULL */
     ngx_pool_t                     *pool;      /* pool of copy */
-    uint32_t                        tags[NGX_HTTP_XET_COPY_SCAN_TAGS];
-    ngx_uint_t                      ntags;
+    uint32_t                        copy_ids[NGX_HTTP_XET_COPY_SCAN_COPY_IDS];
+    ngx_uint_t                      ncopy_ids;
     ngx_uint_t                      peer;      /* index of the current peer */
     ngx_http_xet_copy_scan_peer_t  *peers;     /* heal: all peers */
 

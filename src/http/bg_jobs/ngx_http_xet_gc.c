@@ -50,7 +50,7 @@ static void ngx_http_xet_gc_removed(ngx_http_xet_bg_job_t *bg_job,
 
 const ngx_http_xet_bg_job_kind_t  ngx_http_xet_gc = {
     ngx_string("gc"),
-    { "files", "file_bytes", "references", "xorbs", "xorb_bytes", "told",
+    { "files", "file_bytes", "references", "xorbs", "xorb_bytes", "advertised",
       "needed", "busy", "copies", "copy_bytes", "orphans", "orphan_bytes",
       NULL },
     ngx_http_xet_gc_interval,
@@ -103,7 +103,7 @@ ngx_http_xet_gc_end(ngx_http_xet_bg_job_t *bg_job)
     ngx_http_xet_orphans_close(&gc->orphans);
 
     ngx_http_xet_array_destroy(&gc->hashes);
-    ngx_http_xet_array_destroy(&gc->tags);
+    ngx_http_xet_array_destroy(&gc->copy_ids);
 }
 
 
@@ -181,7 +181,8 @@ ngx_http_xet_gc_xorbs(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_ask_t *ask)
 
     ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_XORBS, row.xorbs);
     ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_XORB_BYTES, row.bytes);
-    ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_TOLD, row.told);
+    ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_ADVERTISED,
+                              row.advertised);
     ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_NEEDED, row.needed);
 
     ngx_http_xet_gc_batch(bg_job, row.seen, row.busy);
@@ -243,7 +244,7 @@ ngx_http_xet_gc_copies(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_ask_t *ask)
     gc->n = 0;
 
     ngx_http_xet_array_reset(&gc->hashes);
-    ngx_http_xet_array_reset(&gc->tags);
+    ngx_http_xet_array_reset(&gc->copy_ids);
 
     for (i = 0; i < n && gc->n < NGX_HTTP_XET_GC_COPIES; i++) {
 
@@ -252,11 +253,11 @@ ngx_http_xet_gc_copies(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_ask_t *ask)
         }
 
         gc->copies[gc->n].xorb = *row.hash;
-        gc->copies[gc->n].tag = row.tag;
+        gc->copies[gc->n].copy_id = row.copy_id;
         gc->n++;
 
         ngx_http_xet_array_bytes(&gc->hashes, row.hash->bytes, XET_HASH_LEN);
-        ngx_http_xet_array_int4(&gc->tags, (int32_t) row.tag);
+        ngx_http_xet_array_int4(&gc->copy_ids, (int32_t) row.copy_id);
     }
 
     ngx_http_xet_bg_job_job(bg_job, ngx_http_xet_gc_remove_job,
@@ -289,7 +290,7 @@ ngx_http_xet_gc_gone(ngx_http_xet_bg_job_t *bg_job)
     }
 
     ngx_http_xet_bg_job_ask(bg_job, gc_removed, ngx_http_xet_gc_removed,
-                           .hashes = &gc->hashes, .tags = &gc->tags);
+                           .hashes = &gc->hashes, .copy_ids = &gc->copy_ids);
 }
 
 

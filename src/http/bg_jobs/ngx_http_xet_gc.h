@@ -33,7 +33,7 @@ typedef enum {
     NGX_HTTP_XET_GC_N_REFERENCES,
     NGX_HTTP_XET_GC_N_XORBS,
     NGX_HTTP_XET_GC_N_XORB_BYTES,
-    NGX_HTTP_XET_GC_N_TOLD,
+    NGX_HTTP_XET_GC_N_ADVERTISED,
     NGX_HTTP_XET_GC_N_NEEDED,
     NGX_HTTP_XET_GC_N_BUSY,
     NGX_HTTP_XET_GC_N_COPIES,
@@ -49,9 +49,9 @@ typedef struct {
     ngx_uint_t               rate;             /* rows a second */
 
     ngx_http_xet_copy_name_t  copies[NGX_HTTP_XET_GC_COPIES];
-    ngx_uint_t               n;
-    ngx_http_xet_array_t     hashes;           /* hashes of copies/orphans */
-    ngx_http_xet_array_t     tags;
+    ngx_uint_t                n;
+    ngx_http_xet_array_t      hashes;          /* hashes of copies/orphans */
+    ngx_http_xet_array_t      copy_ids;
 
     ngx_http_xet_orphans_t   orphans;
     int64_t                  left;             /* remaining orphans */

@@ -113,7 +113,7 @@ ngx_http_xet_gc_orphans_due(ngx_http_xet_bg_job_t *bg_job,
 
     if (!row.due) {
 
-        if (row.doubts) {
+        if (row.blocked) {
             ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                           "xet: no files are removed from the store: %V",
                           &row.why);
@@ -195,7 +195,7 @@ ngx_http_xet_gc_orphans_listed(ngx_http_xet_bg_job_t *bg_job)
 
     ngx_http_xet_bg_job_ask(bg_job, copies_unknown,
                            ngx_http_xet_gc_orphans_suspect,
-                           .hashes = &gc->hashes, .tags = &gc->tags);
+                           .hashes = &gc->hashes, .copy_ids = &gc->copy_ids);
 }
 
 
@@ -206,12 +206,12 @@ ngx_http_xet_gc_orphans_names(ngx_http_xet_gc_t *gc,
     ngx_uint_t  i;
 
     ngx_http_xet_array_reset(&gc->hashes);
-    ngx_http_xet_array_reset(&gc->tags);
+    ngx_http_xet_array_reset(&gc->copy_ids);
 
     for (i = 0; i < n; i++) {
         ngx_http_xet_array_bytes(&gc->hashes, orphans[i].xorb.bytes,
                                  XET_HASH_LEN);
-        ngx_http_xet_array_int4(&gc->tags, (int32_t) orphans[i].tag);
+        ngx_http_xet_array_int4(&gc->copy_ids, (int32_t) orphans[i].copy_id);
     }
 }
 
@@ -235,7 +235,7 @@ ngx_http_xet_gc_orphans_in(ngx_http_xet_ask_t *ask, ngx_uint_t *at,
         i = (*at + k) % n;
 
         if (ngx_http_xet_row_orphans(ask->res, i, &row) == NGX_OK
-            && row.tag == orphan->tag
+            && row.copy_id == orphan->copy_id
             && ngx_memcmp(row.hash->bytes, orphan->xorb.bytes, XET_HASH_LEN)
                == 0)
         {
@@ -308,7 +308,7 @@ ngx_http_xet_gc_orphans_taken(ngx_http_xet_bg_job_t *bg_job)
     ngx_http_xet_gc_orphans_names(gc, o->taken, o->ntaken);
 
     ngx_http_xet_bg_job_ask(bg_job, orphans, ngx_http_xet_gc_orphans_sure,
-                           .hashes = &gc->hashes, .tags = &gc->tags);
+                           .hashes = &gc->hashes, .copy_ids = &gc->copy_ids);
 }
 
 

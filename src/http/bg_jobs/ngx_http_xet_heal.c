@@ -12,7 +12,7 @@
  *     fetch     (thread)  decodes a copy into a temporary file.  If the copy
  *                         is not of the xorb, tries the next copy or peer.  A
  *                         node that is down is not tried for a minute
- *     commit    (thread)  makes the file a durable copy with its own tag
+ *     commit    (thread)  makes the file a durable copy with its own copy id
  *     heal      (query)   updates the row, if it still has the damaged copy
  *     remove    (thread)  removes the damaged copy
  *     later     (query)   if no peer has the xorb: schedules the next attempt
@@ -163,7 +163,7 @@ ngx_http_xet_heal_judge(ngx_http_xet_bg_job_t *bg_job, xet_status_t status)
 
     ngx_http_xet_bg_job_ask(bg_job, xorb_intact, ngx_http_xet_heal_intact,
                            .xorb = &scan->rows[scan->i].xorb,
-                           .tag = scan->rows[scan->i].tag);
+                           .copy_id = scan->rows[scan->i].copy_id);
 }
 
 
@@ -200,7 +200,7 @@ ngx_http_xet_heal_list(ngx_http_xet_bg_job_t *bg_job)
 
     ngx_http_xet_copy_scan_drop(scan);
 
-    scan->ntags = 0;
+    scan->ncopy_ids = 0;
 
     while ((peer = ngx_http_xet_heal_peer(scan)) != NULL
            && ngx_http_xet_heal_left_out(&scan->peers[scan->peer]))
@@ -214,7 +214,7 @@ ngx_http_xet_heal_list(ngx_http_xet_bg_job_t *bg_job)
     }
 
     if (peer->url.len) {
-        scan->tags[scan->ntags++] = 0;
+        scan->copy_ids[scan->ncopy_ids++] = 0;
         ngx_http_xet_heal_fetch(bg_job);
         return;
     }
@@ -277,45 +277,47 @@ ngx_http_xet_heal_list_job(void *data, ngx_log_t *log)
 
 
 /*
- * Adds the tag of a copy that the peer has.  The tags are tried from the last
- * to the first.  A copy with the tag of the damaged copy, as a mirror has, is
- * put last.
+ * Adds the id of a copy that the peer has.  The copy ids are tried from the
+ * last to the first.  A copy with the id of the damaged copy, as a mirror has,
+ * is put last.
  */
 
 static void
 ngx_http_xet_heal_found(ngx_http_xet_copy_scan_t *scan, const char *name)
 {
-    uint32_t                       tag, first;
+    uint32_t                       copy_id, first;
     xet_hash_t                     xorb;
     ngx_http_xet_copy_scan_row_t  *row;
 
     row = &scan->rows[scan->i];
 
-    if (xet_xorb_name_parse(&xorb, &tag, (u_char *) name, ngx_strlen(name))
+    if (xet_xorb_name_parse(&xorb, &copy_id, (u_char *) name, ngx_strlen(name))
         != XET_OK
         || !xet_hash_equal(&xorb, &row->xorb))
     {
         return;
     }
 
-    if (scan->ntags == NGX_HTTP_XET_COPY_SCAN_TAGS) {
+    if (scan->ncopy_ids == NGX_HTTP_XET_COPY_SCAN_COPY_IDS) {
 
-        if (tag == row->tag) {
-            scan->tags[scan->ntags - 1] = tag;
+        if (copy_id == row->copy_id) {
+            scan->copy_ids[scan->ncopy_ids - 1] = copy_id;
         }
 
         return;
     }
 
-    scan->tags[scan->ntags] = tag;
+    scan->copy_ids[scan->ncopy_ids] = copy_id;
 
-    if (scan->ntags && scan->tags[scan->ntags - 1] == row->tag) {
-        first = scan->tags[scan->ntags - 1];
-        scan->tags[scan->ntags - 1] = tag;
-        scan->tags[scan->ntags] = first;
+    if (scan->ncopy_ids
+        && scan->copy_ids[scan->ncopy_ids - 1] == row->copy_id)
+    {
+        first = scan->copy_ids[scan->ncopy_ids - 1];
+        scan->copy_ids[scan->ncopy_ids - 1] = copy_id;
+        scan->copy_ids[scan->ncopy_ids] = first;
     }
 
-    scan->ntags++;
+    scan->ncopy_ids++;
 }
 
 
@@ -328,7 +330,7 @@ ngx_http_xet_heal_fetch(ngx_http_xet_bg_job_t *bg_job)
 
     ngx_http_xet_copy_scan_drop(scan);
 
-    if (scan->ntags == 0) {
+    if (scan->ncopy_ids == 0) {
         scan->peer++;
         ngx_http_xet_heal_list(bg_job);
         return;
@@ -340,9 +342,9 @@ ngx_http_xet_heal_fetch(ngx_http_xet_bg_job_t *bg_job)
         scan->copy = ngx_http_xet_store_copy(scan->pool);
     }
 
-    scan->ntags--;
+    scan->ncopy_ids--;
 
-    ngx_http_xet_query_tags();
+    ngx_http_xet_query_copy_ids();
 
     if (scan->copy == NULL || ngx_http_xet_heal_source(scan) != XET_OK) {
         ngx_http_xet_bg_job_retry(bg_job, "out of memory");
@@ -383,7 +385,8 @@ ngx_http_xet_heal_source(ngx_http_xet_copy_scan_t *scan)
     }
 
     return ngx_http_xet_scan_foreign(&scan->scan, &peer->path, &row->xorb,
-                                     scan->tags[scan->ntags], max, scan->copy);
+                                     scan->copy_ids[scan->ncopy_ids], max,
+                                     scan->copy);
 }
 
 
@@ -455,7 +458,7 @@ ngx_http_xet_heal_committed(ngx_http_xet_bg_job_t *bg_job)
     }
 
     if (ngx_http_xet_ask_heal(ngx_http_xet_scan_info(&scan->scan), scan->copy,
-                              scan->rows[scan->i].tag,
+                              scan->rows[scan->i].copy_id,
                               ngx_http_xet_heal_answered, bg_job)
         != NGX_AGAIN)
     {
@@ -475,7 +478,7 @@ ngx_http_xet_heal_answered(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
     scan = bg_job->data;
 
     if (rc == NGX_OK
-        && (uint32_t) ngx_http_xet_ask_number(ask) == scan->copy->tag)
+        && (uint32_t) ngx_http_xet_ask_number(ask) == scan->copy->copy_id)
     {
         *xet_hash_print(name, &scan->rows[scan->i].xorb) = '\0';
 
@@ -521,7 +524,7 @@ ngx_http_xet_heal_remove_job(void *data, ngx_log_t *log)
 
     (void) ngx_http_xet_store_remove_job(scan->copy->store,
                                          &scan->rows[scan->i].xorb,
-                                         scan->rows[scan->i].tag, log);
+                                         scan->rows[scan->i].copy_id, log);
 }
 
 
@@ -545,7 +548,7 @@ ngx_http_xet_heal_later(ngx_http_xet_bg_job_t *bg_job)
 
     ngx_http_xet_bg_job_ask(bg_job, heal_later, ngx_http_xet_heal_put_off,
                            .id = (uint64_t) scan->rows[scan->i].id,
-                           .tag = scan->rows[scan->i].tag);
+                           .copy_id = scan->rows[scan->i].copy_id);
 }
 
 
@@ -587,5 +590,5 @@ ngx_http_xet_heal_name(ngx_http_xet_copy_scan_t *scan, u_char *name)
 
     row = &scan->rows[scan->i];
 
-    *xet_xorb_name_print(name, &row->xorb, row->tag) = '\0';
+    *xet_xorb_name_print(name, &row->xorb, row->copy_id) = '\0';
 }

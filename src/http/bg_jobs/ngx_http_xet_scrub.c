@@ -69,10 +69,11 @@ ngx_http_xet_scrub_judge(ngx_http_xet_bg_job_t *bg_job, xet_status_t status)
     }
 
     ngx_memzero(&damage, sizeof(ngx_http_xet_damage_t));
-    ngx_http_xet_damage_note(&damage, &row->xorb, row->tag);
+    ngx_http_xet_damage_note(&damage, &row->xorb, row->copy_id);
 
     ngx_http_xet_bg_job_ask(bg_job, xorb_damaged, ngx_http_xet_scrub_marked,
-                           .xorbs = &damage.xorbs, .tags = &damage.tags);
+                           .xorbs = &damage.xorbs,
+                           .copy_ids = &damage.copy_ids);
 
     ngx_http_xet_damage_destroy(&damage);
 }
@@ -90,7 +91,7 @@ ngx_http_xet_scrub_marked(ngx_http_xet_bg_job_t *bg_job,
     row = &scan->rows[scan->i];
 
     if (ngx_http_xet_ask_number(ask)) {
-        *xet_xorb_name_print(name, &row->xorb, row->tag) = '\0';
+        *xet_xorb_name_print(name, &row->xorb, row->copy_id) = '\0';
 
         ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
                       "xet: xorb %s is damaged and treated as not stored "

@@ -65,13 +65,14 @@ ngx_http_xet_decode_open_job(ngx_http_xet_decode_t *d,
 {
     xet_status_t  rc;
 
-    if (d->copy.opened && d->copy.tag == chunk->tag
+    if (d->copy.opened && d->copy.copy_id == chunk->copy_id
         && xet_hash_equal(&d->copy.xorb, chunk->xorb))
     {
         return XET_OK;
     }
 
-    rc = ngx_http_xet_copy_open_job(&d->copy, chunk->xorb, chunk->tag, d->log);
+    rc = ngx_http_xet_copy_open_job(&d->copy, chunk->xorb, chunk->copy_id,
+                                    d->log);
 
     return (rc == XET_OK) ? XET_OK
            : ngx_http_xet_decode_failed(d, chunk, rc, d->copy.err,
@@ -127,7 +128,7 @@ ngx_http_xet_decode_failed(ngx_http_xet_decode_t *d,
     const char *why)
 {
     d->lost.xorb = *chunk->xorb;
-    d->lost.tag = chunk->tag;
+    d->lost.copy_id = chunk->copy_id;
     d->lost.index = chunk->index;
     d->lost.err = err;
     d->lost.why = why;
@@ -142,7 +143,7 @@ ngx_http_xet_decode_log(const ngx_http_xet_decode_lost_t *lost,
 {
     u_char  name[XET_XORB_NAME_MAX + 1];
 
-    *xet_xorb_name_print(name, &lost->xorb, lost->tag) = '\0';
+    *xet_xorb_name_print(name, &lost->xorb, lost->copy_id) = '\0';
 
     ngx_log_error(NGX_LOG_ALERT, log, lost->err,
                   "xet: chunk %uD of xorb %s can't be read: %s",

@@ -46,7 +46,7 @@ void ngx_http_xet_url_thread_end(ngx_http_xet_url_t *url);
 /*
  * A callback of the type xet_plan_url_pt, which writes a signed URL; ctx is
  * the ngx_http_xet_url_t.  If n is 0, the URL allows any range, and only
- * ranges[0].tag is used.
+ * ranges[0].copy_id is used.
  */
 xet_status_t ngx_http_xet_url_write(void *ctx, xet_buf_t *b,
     const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
@@ -58,7 +58,7 @@ xet_status_t ngx_http_xet_url_write(void *ctx, xet_buf_t *b,
  * Returns NGX_OK or NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_url_internal(ngx_http_request_t *r,
-    const xet_hash_t *xorb, uint32_t tag, ngx_str_t *uri, ngx_str_t *args);
+    const xet_hash_t *xorb, uint32_t copy_id, ngx_str_t *uri, ngx_str_t *args);
 
 
 /*
@@ -73,7 +73,7 @@ ngx_int_t ngx_http_xet_url_args(ngx_http_request_t *r, ngx_str_t *args);
  * NGX_DECLINED.
  */
 ngx_int_t ngx_http_xet_url_copy(ngx_http_request_t *r, xet_hash_t *xorb,
-    uint32_t *tag);
+    uint32_t *copy_id);
 
 
 /*
@@ -95,7 +95,7 @@ typedef struct {
 
 typedef struct {
     xet_hash_t                     xorb;
-    uint32_t                       tag;
+    uint32_t                       copy_id;
     uint32_t                       index;
     ngx_err_t                      err;
     const char                    *why;
@@ -107,7 +107,7 @@ typedef struct {
 typedef struct {
     ngx_http_xet_decode_thread_t  *thread;
     const xet_suite_t             *suite;
-    ngx_http_xet_opened_t            copy;
+    ngx_http_xet_opened_t          copy;
     ngx_http_xet_decode_lost_t     lost;       /* if XET_STORE_DAMAGED */
     ngx_log_t                     *log;
 } ngx_http_xet_decode_t;

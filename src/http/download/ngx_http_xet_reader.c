@@ -480,7 +480,7 @@ ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
         ends.n = slice.n;
         ends.raw_before = slice.raw_before;
         ends.stored_before = slice.stored_before;
-        ends.tag = slice.tag;
+        ends.copy_id = slice.copy_id;
         ends.raw_ends = slice.raw_ends;
         ends.stored_ends = slice.stored_ends;
 
@@ -748,7 +748,7 @@ ngx_http_xet_reader_lost(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 {
     ngx_uint_t  same;
 
-    same = rd->losses && rd->lost.tag == rd->before.tag
+    same = rd->losses && rd->lost.copy_id == rd->before.copy_id
            && xet_hash_equal(&rd->lost.xorb, &rd->before.xorb);
 
     rd->before = rd->lost;
@@ -772,11 +772,11 @@ ngx_http_xet_reader_record(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
     rd->losses = 0;
 
-    ngx_http_xet_damage_note(&rd->damage, &rd->lost.xorb, rd->lost.tag);
+    ngx_http_xet_damage_note(&rd->damage, &rd->lost.xorb, rd->lost.copy_id);
 
     rc = ngx_http_xet_query(r, copies_lost, ngx_http_xet_reader_recorded,
                             .xorbs = &rd->damage.xorbs,
-                            .tags = &rd->damage.tags);
+                            .copy_ids = &rd->damage.copy_ids);
     if (rc != NGX_AGAIN) {
         ngx_http_xet_reader_recorded(r, rc);
     }

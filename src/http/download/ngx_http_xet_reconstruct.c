@@ -379,7 +379,7 @@ ngx_http_xet_reconstruct_trim(ngx_http_request_t *r)
         ends.n = slice.n;
         ends.raw_before = slice.raw_before;
         ends.stored_before = slice.stored_before;
-        ends.tag = slice.tag;
+        ends.copy_id = slice.copy_id;
         ends.raw_ends = slice.raw_ends;
         ends.stored_ends = slice.stored_ends;
 

@@ -181,7 +181,8 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
     xet_sign_url_t  sign;
 
     if (url->store) {
-        return ngx_http_xet_store_presign(url->store, b, xorb, ranges[0].tag,
+        return ngx_http_xet_store_presign(url->store, b, xorb,
+                                          ranges[0].copy_id,
                                           ranges[0].stored_start,
                                           ranges[0].stored_end, url->made,
                                           url->expires - url->made);
@@ -195,7 +196,7 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
     sign.ns = (const uint8_t *) NGX_HTTP_XET_NAMESPACE;
     sign.ns_len = sizeof(NGX_HTTP_XET_NAMESPACE) - 1;
     sign.xorb = *xorb;
-    sign.tag = ranges[0].tag;
+    sign.copy_id = ranges[0].copy_id;
     sign.expires = (uint64_t) url->expires;
     sign.ranges = list;
     sign.n = url->whole ? 0 : n;
@@ -235,20 +236,21 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
 ngx_int_t
 ngx_http_xet_url_args(ngx_http_request_t *r, ngx_str_t *args)
 {
-    uint32_t     tag;
+    uint32_t     copy_id;
     ngx_str_t    uri;
     xet_hash_t   xorb;
 
-    if (ngx_http_xet_url_copy(r, &xorb, &tag) != NGX_OK) {
+    if (ngx_http_xet_url_copy(r, &xorb, &copy_id) != NGX_OK) {
         return NGX_DECLINED;
     }
 
-    return ngx_http_xet_url_internal(r, &xorb, tag, &uri, args);
+    return ngx_http_xet_url_internal(r, &xorb, copy_id, &uri, args);
 }
 
 
 ngx_int_t
-ngx_http_xet_url_copy(ngx_http_request_t *r, xet_hash_t *xorb, uint32_t *tag)
+ngx_http_xet_url_copy(ngx_http_request_t *r, xet_hash_t *xorb,
+    uint32_t *copy_id)
 {
     u_char  *name, *last;
 
@@ -258,14 +260,14 @@ ngx_http_xet_url_copy(ngx_http_request_t *r, xet_hash_t *xorb, uint32_t *tag)
         /* void */
     }
 
-    return (xet_xorb_name_parse(xorb, tag, name, last - name) == XET_OK)
+    return (xet_xorb_name_parse(xorb, copy_id, name, last - name) == XET_OK)
            ? NGX_OK : NGX_DECLINED;
 }
 
 
 ngx_int_t
 ngx_http_xet_url_internal(ngx_http_request_t *r, const xet_hash_t *xorb,
-    uint32_t tag, ngx_str_t *uri, ngx_str_t *args)
+    uint32_t copy_id, ngx_str_t *uri, ngx_str_t *args)
 {
     u_char                    *p, *last;
     xet_buf_t                  b;
@@ -282,7 +284,7 @@ ngx_http_xet_url_internal(ngx_http_request_t *r, const xet_hash_t *xorb,
 
     xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 1024);
 
-    range.tag = tag;
+    range.copy_id = copy_id;
 
     if (ngx_http_xet_url_write(&url, &b, xorb, &range, 0) != XET_OK
         || xet_buf_status(&b) != XET_OK)

@@ -163,11 +163,11 @@ ngx_http_xet_hub_page_cursor(const ngx_str_t *after)
 static void
 ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
 {
-    xet_buf_t                      b;
-    ngx_uint_t                     rows;
-    ngx_http_xet_hub_t            *hub;
+    xet_buf_t                         b;
+    ngx_uint_t                        rows;
+    ngx_http_xet_hub_t               *hub;
     ngx_http_xet_hub_page_list_row_t  listed;
-    ngx_http_xet_hub_page_list_t  *list;
+    ngx_http_xet_hub_page_list_t     *list;
 
     hub = ngx_http_xet_hub_get(r);
     list = hub->state;
@@ -236,9 +236,9 @@ static void
 ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
     ngx_uint_t rows)
 {
-    ngx_uint_t                     i;
+    ngx_uint_t                        i;
     ngx_http_xet_hub_page_list_row_t  listed;
-    ngx_http_xet_hub_page_list_t  *list;
+    ngx_http_xet_hub_page_list_t     *list;
 
     list = ngx_http_xet_hub_get(r)->state;
 
@@ -346,11 +346,11 @@ static void
 ngx_http_xet_hub_page_more(ngx_http_request_t *r, xet_buf_t *b,
     ngx_uint_t rows)
 {
-    u_char                        cursor[2 * NGX_INT64_LEN + 2];
-    size_t                        len;
-    ngx_http_xet_hub_t            *hub;
+    u_char                            cursor[2 * NGX_INT64_LEN + 2];
+    size_t                            len;
+    ngx_http_xet_hub_t               *hub;
     ngx_http_xet_hub_page_list_row_t  listed;
-    ngx_http_xet_hub_page_list_t  *list;
+    ngx_http_xet_hub_page_list_t     *list;
 
     hub = ngx_http_xet_hub_get(r);
     list = hub->state;

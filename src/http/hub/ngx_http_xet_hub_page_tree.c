@@ -25,9 +25,9 @@ void
 ngx_http_xet_hub_page_tree(ngx_http_request_t *r, ngx_uint_t rows,
     ngx_http_xet_hub_paper_t *paper)
 {
-    xet_buf_t                   *b;
-    ngx_uint_t                   i;
-    ngx_http_xet_hub_page_tree_row_t   entry;
+    xet_buf_t                        *b;
+    ngx_uint_t                        i;
+    ngx_http_xet_hub_page_tree_row_t  entry;
 
     b = &paper->b;
 
@@ -161,8 +161,8 @@ static void
 ngx_http_xet_hub_page_tree_more(ngx_http_request_t *r,
     ngx_http_xet_hub_paper_t *paper, ngx_uint_t rows)
 {
-    xet_buf_t                   *b;
-    ngx_http_xet_hub_page_tree_row_t   entry;
+    xet_buf_t                        *b;
+    ngx_http_xet_hub_page_tree_row_t  entry;
 
     b = &paper->b;
 

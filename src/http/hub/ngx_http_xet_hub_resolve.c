@@ -234,7 +234,7 @@ static ngx_int_t
 ngx_http_xet_hub_resolve_xet(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     ngx_http_xet_hub_resolve_t *f)
 {
-    ngx_str_t   hash;
+    ngx_str_t    hash;
     const char  *kind;
 
     (void) xet_hash_print(f->xet, f->file.hash);
@@ -271,11 +271,11 @@ static ngx_int_t
 ngx_http_xet_hub_resolve_name(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     ngx_http_xet_hub_resolve_t *f)
 {
-    u_char                   *p, *start;
-    u_char                    low[XET_HUB_PART_MAX];
-    size_t                    len, ext_len;
-    ngx_str_t                *found;
-    const u_char             *ext;
+    u_char                    *p, *start;
+    u_char                     low[XET_HUB_PART_MAX];
+    size_t                     len, ext_len;
+    ngx_str_t                 *found;
+    const u_char              *ext;
     ngx_http_core_loc_conf_t  *clcf;
 
     start = hub->path.data + hub->path.len;

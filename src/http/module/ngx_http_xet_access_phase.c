@@ -393,7 +393,7 @@ ngx_http_xet_data_etag(ngx_http_request_t *r, ngx_http_xet_data_t *data,
     data->etag.data = p;
 
     *p++ = '"';
-    p = xet_xorb_name_print(p, &url->xorb, url->tag);
+    p = xet_xorb_name_print(p, &url->xorb, url->copy_id);
     *p++ = '"';
 
     data->etag.len = p - data->etag.data;

@@ -321,7 +321,7 @@ ngx_http_xet_conf_merge_values(ngx_http_xet_main_conf_t *xmcf,
 
     XET_MERGE_VALUE(conf->url_base, prev->url_base, NULL)
 
-    /* "xet_token_generation" sets the number and the period */
+    /* "xet_token_epoch" sets the number and the period */
 
     ngx_conf_merge_off_value(conf->token_number, prev->token_number,
                              NGX_HTTP_XET_NO_NUMBER);

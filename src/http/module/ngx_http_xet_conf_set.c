@@ -14,12 +14,12 @@
 
 #define NGX_HTTP_XET_ZONE_PAGES      8         /* minimum */
 
-/* A generation has up to ten digits; with a period, the period takes eight. */
+/* An epoch has up to ten digits; with a period, the period takes eight. */
 
-#define NGX_HTTP_XET_GENERATION_NUMBER    9999999999LL
-#define NGX_HTTP_XET_GENERATION_PERIODIC  99
-#define NGX_HTTP_XET_GENERATION_MIN       60   /* s */
-#define NGX_HTTP_XET_GENERATION_MAX       (366 * 24 * 60 * 60)
+#define NGX_HTTP_XET_EPOCH_NUMBER    9999999999LL
+#define NGX_HTTP_XET_EPOCH_PERIODIC  99
+#define NGX_HTTP_XET_EPOCH_MIN       60   /* s */
+#define NGX_HTTP_XET_EPOCH_MAX       (366 * 24 * 60 * 60)
 
 #define NGX_HTTP_XET_UPLOADS_MAX     1000000
 #define NGX_HTTP_XET_BYTES_MAX       ((off_t) 1 << 53)
@@ -564,14 +564,14 @@ ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * xet_token_generation off | [number] [period=time];
+ * xet_token_epoch off | [number] [period=time];
  *
  * ngx_http_xet_token.c explains how number and period are used, and why the
  * number must be small if there is a period.
  */
 
 char *
-ngx_http_xet_conf_token_generation(ngx_conf_t *cf, ngx_command_t *cmd,
+ngx_http_xet_conf_token_epoch(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf)
 {
     ngx_http_xet_loc_conf_t *xlcf = conf;
@@ -581,7 +581,7 @@ ngx_http_xet_conf_token_generation(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t   *value, s;
     ngx_uint_t   i;
 
-    static const char  generations[] = "\"off\", \"period=\" of 1m to 366d, "
+    static const char  epochs[] = "\"off\", \"period=\" of 1m to 366d, "
                                        "a number, or a period and a number";
 
     if (xlcf->token_number != NGX_CONF_UNSET) {
@@ -605,29 +605,29 @@ ngx_http_xet_conf_token_generation(ngx_conf_t *cf, ngx_command_t *cmd,
         if (period == 0 && ngx_http_xet_param(&value[i], "period", &s)) {
             period = ngx_parse_time(&s, 1);
 
-            if (period < NGX_HTTP_XET_GENERATION_MIN
-                || period > NGX_HTTP_XET_GENERATION_MAX)
+            if (period < NGX_HTTP_XET_EPOCH_MIN
+                || period > NGX_HTTP_XET_EPOCH_MAX)
             {
-                return ngx_http_xet_param_invalid(cf, &value[i], generations);
+                return ngx_http_xet_param_invalid(cf, &value[i], epochs);
             }
 
         } else if (number == NGX_HTTP_XET_NO_NUMBER) {
             number = ngx_atoof(value[i].data, value[i].len);
 
-            if (number == NGX_ERROR || number > NGX_HTTP_XET_GENERATION_NUMBER)
+            if (number == NGX_ERROR || number > NGX_HTTP_XET_EPOCH_NUMBER)
             {
-                return ngx_http_xet_param_invalid(cf, &value[i], generations);
+                return ngx_http_xet_param_invalid(cf, &value[i], epochs);
             }
 
         } else {
-            return ngx_http_xet_param_invalid(cf, &value[i], generations);
+            return ngx_http_xet_param_invalid(cf, &value[i], epochs);
         }
     }
 
-    if (period && number > NGX_HTTP_XET_GENERATION_PERIODIC) {
+    if (period && number > NGX_HTTP_XET_EPOCH_PERIODIC) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "the number must not exceed %d if a period is set",
-                           NGX_HTTP_XET_GENERATION_PERIODIC);
+                           NGX_HTTP_XET_EPOCH_PERIODIC);
         return NGX_CONF_ERROR;
     }
 

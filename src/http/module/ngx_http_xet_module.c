@@ -270,9 +270,9 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_loc_conf_t, hub),
       &ngx_http_xet_hub_mount },
 
-    { ngx_string("xet_token_generation"),
+    { ngx_string("xet_token_epoch"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
-      ngx_http_xet_conf_token_generation,
+      ngx_http_xet_conf_token_epoch,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },

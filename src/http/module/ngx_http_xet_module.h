@@ -234,7 +234,7 @@ char *ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-char *ngx_http_xet_conf_token_generation(ngx_conf_t *cf, ngx_command_t *cmd,
+char *ngx_http_xet_conf_token_epoch(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

@@ -3,8 +3,8 @@
  * Finds the row of routes.def for a URI and a method, and calls its handler.
  *
  * The path after "xet_api_base" is [/v1|/v2] and the form of a route.  It may
- * start with a generation, /g<digits>, which the router ignores.  Clients
- * cache by endpoint, so another generation makes them start with an empty
+ * start with an epoch, /e<digits>, which the router ignores.  Clients
+ * cache by endpoint, so another epoch makes them start with an empty
  * cache (ngx_http_xet_token.c).  A xorb path may have any namespace prefix:
  * there is one namespace, and clients name it differently (docs/protocol.md).
  *
@@ -21,7 +21,7 @@
 #include "ngx_http_xet_upload.h"
 
 
-#define NGX_HTTP_XET_GENERATION_DIGITS  10
+#define NGX_HTTP_XET_EPOCH_DIGITS  10
 
 
 static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
@@ -56,7 +56,7 @@ static xet_scope_e ngx_http_xet_route_does(ngx_http_request_t *r,
 static const ngx_http_xet_match_t *ngx_http_xet_match(ngx_http_request_t *r);
 static void ngx_http_xet_api_path(ngx_http_request_t *r,
     ngx_http_xet_match_t *match);
-static u_char *ngx_http_xet_skip_generation(u_char *p, u_char *last);
+static u_char *ngx_http_xet_skip_epoch(u_char *p, u_char *last);
 static ngx_int_t ngx_http_xet_find_route(ngx_http_request_t *r,
     ngx_http_xet_match_t *match);
 
@@ -301,7 +301,7 @@ ngx_http_xet_api_path(ngx_http_request_t *r, ngx_http_xet_match_t *match)
     }
 
     last = r->uri.data + r->uri.len;
-    p = ngx_http_xet_skip_generation(r->uri.data + xlcf->api_base.len, last);
+    p = ngx_http_xet_skip_epoch(r->uri.data + xlcf->api_base.len, last);
 
     if (last - p > 3 && ngx_memcmp(p, "/v", 2) == 0
         && (p[2] == '1' || p[2] == '2') && p[3] == '/')
@@ -316,16 +316,16 @@ ngx_http_xet_api_path(ngx_http_request_t *r, ngx_http_xet_match_t *match)
 
 
 /*
- * Returns the position of the slash after a generation, or p if there is none.
+ * Returns the position of the slash after an epoch, or p if there is none.
  * The number is 0, or has no leading zero.
  */
 
 static u_char *
-ngx_http_xet_skip_generation(u_char *p, u_char *last)
+ngx_http_xet_skip_epoch(u_char *p, u_char *last)
 {
     u_char  *digit, *end;
 
-    if (last - p < 3 || p[0] != '/' || p[1] != 'g') {
+    if (last - p < 3 || p[0] != '/' || p[1] != 'e') {
         return p;
     }
 
@@ -336,7 +336,7 @@ ngx_http_xet_skip_generation(u_char *p, u_char *last)
     }
 
     if (end == last || *end != '/' || end == digit
-        || end - digit > NGX_HTTP_XET_GENERATION_DIGITS
+        || end - digit > NGX_HTTP_XET_EPOCH_DIGITS
         || (*digit == '0' && end - digit > 1))
     {
         return p;

@@ -36,7 +36,7 @@ typedef enum {
 
 struct ngx_http_xet_signed_s {
     xet_hash_t       xorb;
-    uint32_t         tag;
+    uint32_t         copy_id;
     time_t           made;
     xet_s3_signed_t  out;
 };
@@ -53,10 +53,10 @@ static ngx_int_t ngx_http_xet_variable_args(ngx_http_request_t *r,
 static ngx_int_t ngx_http_xet_variable_store(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_xet_variable_store_uri(ngx_http_request_t *r,
-    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
+    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t copy_id,
     ngx_str_t *uri);
 static ngx_int_t ngx_http_xet_variable_store_signed(ngx_http_request_t *r,
-    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
+    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t copy_id,
     xet_s3_signed_t **out);
 static ngx_int_t ngx_http_xet_variable_audit(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
@@ -253,7 +253,7 @@ ngx_http_xet_variable_store(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
     u_char                    *text;
-    uint32_t                   tag;
+    uint32_t                   copy_id;
     ngx_int_t                  rc;
     ngx_str_t                  value;
     xet_hash_t                 xorb;
@@ -269,20 +269,21 @@ ngx_http_xet_variable_store(ngx_http_request_t *r,
     v->not_found = 1;
 
     if (!xlcf->data || ctx == NULL || ctx->data == NULL
-        || ngx_http_xet_url_copy(r, &xorb, &tag) != NGX_OK)
+        || ngx_http_xet_url_copy(r, &xorb, &copy_id) != NGX_OK)
     {
         return NGX_OK;
     }
 
     if (data == NGX_HTTP_XET_VAR_STORE_URI) {
-        rc = ngx_http_xet_variable_store_uri(r, xmcf->store, &xorb, tag,
+        rc = ngx_http_xet_variable_store_uri(r, xmcf->store, &xorb, copy_id,
                                              &value);
 
         return (rc == NGX_OK) ? ngx_http_xet_variable_set(v, &value)
                : (rc == NGX_DECLINED) ? NGX_OK : rc;
     }
 
-    rc = ngx_http_xet_variable_store_signed(r, xmcf->store, &xorb, tag, &out);
+    rc = ngx_http_xet_variable_store_signed(r, xmcf->store, &xorb, copy_id,
+                                            &out);
 
     if (rc != NGX_OK) {
         return (rc == NGX_DECLINED) ? NGX_OK : rc;
@@ -316,12 +317,12 @@ ngx_http_xet_variable_store(ngx_http_request_t *r,
 
 static ngx_int_t
 ngx_http_xet_variable_store_uri(ngx_http_request_t *r,
-    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
+    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t copy_id,
     ngx_str_t *uri)
 {
     char  path[XET_S3_URL_MAX];
 
-    if (ngx_http_xet_store_uri(store, xorb, tag, path) != NGX_OK) {
+    if (ngx_http_xet_store_uri(store, xorb, copy_id, path) != NGX_OK) {
         return NGX_DECLINED;
     }
 
@@ -345,7 +346,7 @@ ngx_http_xet_variable_store_uri(ngx_http_request_t *r,
 
 static ngx_int_t
 ngx_http_xet_variable_store_signed(ngx_http_request_t *r,
-    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
+    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t copy_id,
     xet_s3_signed_t **out)
 {
     ngx_http_xet_ctx_t     *ctx;
@@ -355,7 +356,7 @@ ngx_http_xet_variable_store_signed(ngx_http_request_t *r,
 
     s = ctx->store;
 
-    if (s && s->made == ngx_time() && s->tag == tag
+    if (s && s->made == ngx_time() && s->copy_id == copy_id
         && xet_hash_equal(&s->xorb, xorb))
     {
         *out = &s->out;
@@ -372,12 +373,12 @@ ngx_http_xet_variable_store_signed(ngx_http_request_t *r,
 
     ctx->store = NULL;
 
-    if (ngx_http_xet_store_sign(store, xorb, tag, &s->out) != NGX_OK) {
+    if (ngx_http_xet_store_sign(store, xorb, copy_id, &s->out) != NGX_OK) {
         return NGX_DECLINED;
     }
 
     s->xorb = *xorb;
-    s->tag = tag;
+    s->copy_id = copy_id;
     s->made = ngx_time();
 
     ctx->store = s;

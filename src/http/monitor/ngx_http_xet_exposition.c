@@ -40,7 +40,8 @@ ngx_http_xet_exposition(xet_buf_t *b, const uint64_t *cells)
         "counter", "histogram", "gauge", "gauge", "gauge"
     };
 
-    p = ngx_snprintf(line, sizeof(line), "# HELP xet_build_info What runs.\n"
+    p = ngx_snprintf(line, sizeof(line), "# HELP xet_build_info "
+                     "Always 1; the labels have the versions.\n"
                      "# TYPE xet_build_info gauge\nxet_build_info{"
                      "version=\"%s\",nginx=\"%s\",schema=\"%s\"} 1\n",
                      XET_VERSION, NGINX_VERSION, ngx_http_xet_pg_schema());

@@ -68,7 +68,7 @@ typedef struct {
     ngx_http_xet_due_t          repos;
     ngx_http_xet_repo_size_t    open;          /* repo being counted */
     ngx_http_xet_top_t          top;           /* of the current walk */
-    ngx_http_xet_top_t          told;          /* of the last complete walk */
+    ngx_http_xet_top_t          last;          /* of the last complete walk */
 } ngx_http_xet_walk_t;
 
 
@@ -277,7 +277,7 @@ ngx_http_xet_monitor_bg_jobs(const ngx_http_xet_figures_row_t *f)
 
     const struct {
         ngx_uint_t  cell;
-        int64_t    value;
+        int64_t     value;
     } gauges[] = {
         { NGX_HTTP_XET_M_GC_TIME, f->gc_at },
         { NGX_HTTP_XET_M_GC_XORBS, f->gc_xorbs },
@@ -391,7 +391,7 @@ ngx_http_xet_monitor_sized(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
     if (!row.more) {
         ngx_http_xet_monitor_rank(&walk->top, &walk->open);
 
-        walk->told = walk->top;
+        walk->last = walk->top;
 
         ngx_memzero(&walk->open, sizeof(ngx_http_xet_repo_size_t));
         walk->top.n = 0;
@@ -472,10 +472,10 @@ ngx_http_xet_monitor_top(ngx_http_xet_repo_size_t *repos, ngx_uint_t n)
 
     ngx_shmtx_lock(mutex);
 
-    n = ngx_min(n, walk->told.n);
+    n = ngx_min(n, walk->last.n);
 
     for (i = 0; i < n; i++) {
-        repos[i] = walk->told.repo[i];
+        repos[i] = walk->last.repo[i];
     }
 
     ngx_shmtx_unlock(mutex);

@@ -8,14 +8,6 @@
  * In the pool of long reads (see statements.def) callers take turns, and one
  * caller may fill at most a quarter of the queue.
  *
- * States of a statement: waiting in the queue of its pool, in flight on a
- * session, done.  One deadline covers waiting and execution.  If a statement
- * misses its deadline in flight, its session is closed, because nothing else
- * would end a session that PostgreSQL has forgotten.  If a session is lost,
- * its statements are sent again, at most as many times as the pool has
- * sessions; all statements are idempotent.  If a pool can't open any session,
- * its statements fail at once and the response is 503.
- *
  * A ping must not wait behind a statement that waits for a lock.  It uses an
  * idle read session; if all are busy, a session of the ping pool, which is
  * opened on demand.  Without any read session the ping waits as a read does.
@@ -24,18 +16,9 @@
  * session before another pool gets two.  The order is read and write, dedup,
  * long, ping.
  *
- * A refused connection is retried with growing delays.  A new statement for a
- * pool without a session causes a retry at once, unless an attempt has failed
- * in the last half second.  When a pool gets a session, pools without one
- * retry at once.
- *
  * If a server does not accept writes, all sessions with this server are
  * closed, also those of reads.  Their statements are sent again on new
  * sessions: the next host of the connection string may be the primary now.
- *
- * The pool of a standby (ngx_http_xet_standby.c) works as a pool of reads,
- * with one exception: a statement that conflicts with the replay is not sent
- * to the same host again.
  *
  * Everything runs in the event loop of one worker.
  */
@@ -44,11 +27,6 @@
 #include "ngx_http_xet_pg_session.h"
 
 #include <netdb.h>
-
-
-#define NGX_HTTP_XET_BACKOFF_MIN  100
-#define NGX_HTTP_XET_BACKOFF_MAX  5000
-#define NGX_HTTP_XET_HURRY        500
 
 
 #if (NGX_HTTP_XET_PG_POOL_MAX != 6)
@@ -64,54 +42,10 @@ struct ngx_http_xet_pg_pools_s {
 };
 
 
+static void ngx_http_xet_pg_pools_set(ngx_http_xet_pg_pool_t *pg_pool,
+    ngx_uint_t n, ngx_uint_t depth, ngx_msec_t timeout, ngx_msec_t running);
 static ngx_http_xet_pg_pool_t *ngx_http_xet_pg_pools_get(ngx_http_xet_pg_pool_e
     id);
-static void ngx_http_xet_pg_pool_set(ngx_http_xet_pg_pool_t *pg_pool,
-    ngx_http_xet_main_conf_t *xmcf);
-static ngx_http_xet_pg_query_t *ngx_http_xet_pg_pool_queue(
-    ngx_http_xet_pg_pool_t *pg_pool, ngx_msec_t timeout,
-    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
-    ngx_http_xet_pg_handler_pt handler, void *data);
-static void ngx_http_xet_pg_pool_line_up(ngx_http_xet_pg_pool_t *pg_pool,
-    ngx_http_xet_pg_query_t *q);
-static ngx_uint_t ngx_http_xet_pg_pool_of_caller(ngx_queue_t *queue,
-    uint32_t caller);
-static ngx_uint_t ngx_http_xet_pg_pool_takes(ngx_http_xet_pg_pool_t *pg_pool,
-    uint32_t caller);
-static ngx_msec_t ngx_http_xet_pg_pool_age(ngx_queue_t *queue);
-static ngx_uint_t ngx_http_xet_pg_pool_count(ngx_http_xet_pg_pool_t *pg_pool,
-    ngx_http_xet_pg_state_e state);
-static ngx_uint_t ngx_http_xet_pg_pool_hopeless(ngx_http_xet_pg_pool_t
-    *pg_pool);
-static ngx_http_xet_pg_t *ngx_http_xet_pg_pool_session(
-    ngx_http_xet_pg_pool_t *pg_pool);
-static ngx_int_t ngx_http_xet_pg_pool_grow(ngx_http_xet_pg_pool_t *pg_pool);
-static ngx_int_t ngx_http_xet_pg_pool_hurry(ngx_http_xet_pg_pool_t *pg_pool);
-static void ngx_http_xet_pg_pool_starved(ngx_http_xet_pg_pool_t *pg_pool);
-static void ngx_http_xet_pg_pool_dispatch(ngx_http_xet_pg_pool_t *pg_pool);
-static void ngx_http_xet_pg_pool_backoff(ngx_http_xet_pg_t *pg,
-    ngx_msec_t delay);
-static void ngx_http_xet_pg_pool_recycle(ngx_http_xet_pg_pool_t *pg_pool,
-    ngx_queue_t *lost);
-static void ngx_http_xet_pg_pool_retry_handler(ngx_event_t *ev);
-static void ngx_http_xet_pg_pool_changed(ngx_http_xet_pg_t *pg,
-    ngx_http_xet_pg_query_t *q);
-static void ngx_http_xet_pg_pools_leave(ngx_http_xet_pg_t *pg);
-static void ngx_http_xet_pg_pools_heard(void);
-static void ngx_http_xet_pg_pool_timer_handler(ngx_event_t *ev);
-static void ngx_http_xet_pg_pool_ready(ngx_http_xet_pg_t *pg);
-static void ngx_http_xet_pg_pool_failed(ngx_http_xet_pg_t *pg);
-static void ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg,
-    ngx_http_xet_pg_query_t *q);
-static void ngx_http_xet_pg_pool_drained(ngx_http_xet_pg_t *pg);
-
-
-static const ngx_http_xet_pg_events_t  ngx_http_xet_pg_pool_events = {
-    ngx_http_xet_pg_pool_ready,
-    ngx_http_xet_pg_pool_failed,
-    ngx_http_xet_pg_pool_finished,
-    ngx_http_xet_pg_pool_drained
-};
 
 
 ngx_int_t
@@ -132,7 +66,28 @@ ngx_http_xet_pg_pools_init(ngx_cycle_t *cycle,
 
     pg_pool = pg_pools->pg_pool;
 
-    ngx_http_xet_pg_pool_set(pg_pool, xmcf);
+    ngx_http_xet_pg_pools_set(&pg_pool[NGX_HTTP_XET_READ], xmcf->reads,
+                              xmcf->depth, xmcf->query_timeout,
+                              xmcf->query_timeout);
+
+    ngx_http_xet_pg_pools_set(&pg_pool[NGX_HTTP_XET_WRITE], xmcf->writes, 1,
+                              xmcf->write_timeout, xmcf->write_timeout);
+    pg_pool[NGX_HTTP_XET_WRITE].locks = xmcf->lock_timeout;
+
+    /* PostgreSQL cancels a slow query before its session would be closed */
+
+    ngx_http_xet_pg_pools_set(&pg_pool[NGX_HTTP_XET_DEDUP], xmcf->dedups,
+                              xmcf->depth, xmcf->query_timeout,
+                              xmcf->dedup_timeout);
+
+    ngx_http_xet_pg_pools_set(&pg_pool[NGX_HTTP_XET_LONG], xmcf->longs, 1,
+                              xmcf->query_timeout, xmcf->long_timeout);
+    pg_pool[NGX_HTTP_XET_LONG].turns = 1;
+
+    /* two sessions: if one is lost, the other one is used at once */
+
+    ngx_http_xet_pg_pools_set(&pg_pool[NGX_HTTP_XET_PING], 2, xmcf->depth,
+                              xmcf->ping_timeout, xmcf->ping_timeout);
 
     for (i = 0; i < NGX_HTTP_XET_PG_POOLS; i++) {
         pg_pool[i].host = xmcf->primary;
@@ -159,75 +114,13 @@ ngx_http_xet_pg_pools_init(ngx_cycle_t *cycle,
 
 
 static void
-ngx_http_xet_pg_pool_set(ngx_http_xet_pg_pool_t *pg_pool,
-    ngx_http_xet_main_conf_t *xmcf)
+ngx_http_xet_pg_pools_set(ngx_http_xet_pg_pool_t *pg_pool, ngx_uint_t n,
+    ngx_uint_t depth, ngx_msec_t timeout, ngx_msec_t running)
 {
-    pg_pool[NGX_HTTP_XET_READ].n = xmcf->reads;
-    pg_pool[NGX_HTTP_XET_READ].depth = xmcf->depth;
-    pg_pool[NGX_HTTP_XET_READ].timeout = xmcf->query_timeout;
-    pg_pool[NGX_HTTP_XET_READ].running = xmcf->query_timeout;
-
-    pg_pool[NGX_HTTP_XET_WRITE].n = xmcf->writes;
-    pg_pool[NGX_HTTP_XET_WRITE].depth = 1;
-    pg_pool[NGX_HTTP_XET_WRITE].timeout = xmcf->write_timeout;
-    pg_pool[NGX_HTTP_XET_WRITE].running = xmcf->write_timeout;
-    pg_pool[NGX_HTTP_XET_WRITE].locks = xmcf->lock_timeout;
-
-    /* PostgreSQL cancels a slow query before its session would be closed */
-
-    pg_pool[NGX_HTTP_XET_DEDUP].n = xmcf->dedups;
-    pg_pool[NGX_HTTP_XET_DEDUP].depth = xmcf->depth;
-    pg_pool[NGX_HTTP_XET_DEDUP].timeout = xmcf->query_timeout;
-    pg_pool[NGX_HTTP_XET_DEDUP].running = xmcf->dedup_timeout;
-
-    pg_pool[NGX_HTTP_XET_LONG].n = xmcf->longs;
-    pg_pool[NGX_HTTP_XET_LONG].depth = 1;
-    pg_pool[NGX_HTTP_XET_LONG].timeout = xmcf->query_timeout;
-    pg_pool[NGX_HTTP_XET_LONG].running = xmcf->long_timeout;
-    pg_pool[NGX_HTTP_XET_LONG].turns = 1;
-
-    /* two sessions: if one is lost, the other one is used at once */
-
-    pg_pool[NGX_HTTP_XET_PING].n = 2;
-    pg_pool[NGX_HTTP_XET_PING].depth = xmcf->depth;
-    pg_pool[NGX_HTTP_XET_PING].timeout = xmcf->ping_timeout;
-    pg_pool[NGX_HTTP_XET_PING].running = xmcf->ping_timeout;
-}
-
-
-ngx_int_t
-ngx_http_xet_pg_pool_init(ngx_http_xet_pg_pool_t *pg_pool, ngx_pool_t *pool)
-{
-    ngx_uint_t          i;
-    ngx_http_xet_pg_t  *pg;
-
-    ngx_queue_init(&pg_pool->waiting);
-
-    pg_pool->sessions = ngx_pcalloc(pool, pg_pool->n *
-                                    sizeof(ngx_http_xet_pg_t));
-    if (pg_pool->sessions == NULL) {
-        return NGX_ERROR;
-    }
-
-    for (i = 0; i < pg_pool->n; i++) {
-        pg = &pg_pool->sessions[i];
-
-        pg->pg_pool = pg_pool;
-        pg->host = pg_pool->host;
-        pg->events = &ngx_http_xet_pg_pool_events;
-        pg->stmts = pg_pool->stmts;
-        pg->timeout = pg_pool->running;
-        pg->locks = pg_pool->locks;
-
-        ngx_http_xet_pg_init(pg);
-
-        pg->retry.handler = ngx_http_xet_pg_pool_retry_handler;
-        pg->retry.data = pg;
-        pg->retry.log = ngx_cycle->log;
-        pg->retry.cancelable = 1;
-    }
-
-    return NGX_OK;
+    pg_pool->n = n;
+    pg_pool->depth = depth;
+    pg_pool->timeout = timeout;
+    pg_pool->running = running;
 }
 
 
@@ -245,17 +138,6 @@ ngx_http_xet_pg_pools_exit(ngx_cycle_t *cycle)
 
     for (i = 0; i < NGX_HTTP_XET_PG_POOLS; i++) {
         ngx_http_xet_pg_pool_close(&xmcf->pg_pools->pg_pool[i]);
-    }
-}
-
-
-void
-ngx_http_xet_pg_pool_close(ngx_http_xet_pg_pool_t *pg_pool)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < pg_pool->n; i++) {
-        ngx_http_xet_pg_close(&pg_pool->sessions[i]);
     }
 }
 
@@ -297,178 +179,6 @@ ngx_http_xet_pg_pools_send(ngx_http_xet_pg_pool_e id,
     }
 
     return ngx_http_xet_pg_pool_queue(pg_pool, timeout, stmt, p, handler, data);
-}
-
-
-ngx_http_xet_pg_query_t *
-ngx_http_xet_pg_pool_send(ngx_http_xet_pg_pool_t *pg_pool,
-    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
-    ngx_http_xet_pg_handler_pt handler, void *data)
-{
-    return ngx_http_xet_pg_pool_queue(pg_pool, pg_pool->timeout, stmt, p,
-                                      handler, data);
-}
-
-
-static ngx_http_xet_pg_query_t *
-ngx_http_xet_pg_pool_queue(ngx_http_xet_pg_pool_t *pg_pool, ngx_msec_t timeout,
-    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
-    ngx_http_xet_pg_handler_pt handler, void *data)
-{
-    ngx_http_xet_pg_query_t  *q;
-
-    if (stmt->params != (p ? p->n : 0)) {
-        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
-                      "xet: statement \"%s\" takes %ui parameters",
-                      stmt->name, stmt->params);
-        return NULL;
-    }
-
-    if (!ngx_http_xet_pg_pool_takes(pg_pool, p ? p->caller : 0)) {
-        return NULL;
-    }
-
-    q = ngx_calloc(sizeof(ngx_http_xet_pg_query_t), ngx_cycle->log);
-    if (q == NULL) {
-        return NULL;
-    }
-
-    q->stmt = stmt;
-    q->handler = handler;
-    q->data = data;
-    q->pg_pool = pg_pool;
-    q->start = ngx_current_msec;
-    q->caller = p ? p->caller : 0;
-    q->acts = (p && p->acts);
-
-    if (stmt->params) {
-        ngx_memcpy(q->values, p->values, stmt->params * sizeof(char *));
-        ngx_memcpy(q->lengths, p->lengths, stmt->params * sizeof(int));
-    }
-
-    q->timer.handler = ngx_http_xet_pg_pool_timer_handler;
-    q->timer.data = q;
-    q->timer.log = ngx_cycle->log;
-
-    ngx_add_timer(&q->timer, timeout);
-
-    ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
-                   "xet pool: \"%s\" %p waits behind %ui",
-                   stmt->name, q, pg_pool->nwaiting);
-
-    ngx_http_xet_pg_pool_line_up(pg_pool, q);
-    pg_pool->nwaiting++;
-
-    ngx_http_xet_pg_pool_dispatch(pg_pool);
-
-    return q;
-}
-
-
-/*
- * Adds a statement to the queue.  If callers take turns, the first statement
- * of a caller gets the current turn, and each further statement one turn
- * later.
- */
-
-static void
-ngx_http_xet_pg_pool_line_up(ngx_http_xet_pg_pool_t *pg_pool,
-    ngx_http_xet_pg_query_t *q)
-{
-    ngx_uint_t                i;
-    ngx_queue_t              *e;
-    ngx_http_xet_pg_query_t  *before;
-
-    if (pg_pool->turns) {
-        q->turn = pg_pool->turn +
-            ngx_http_xet_pg_pool_of_caller(&pg_pool->waiting, q->caller);
-
-        for (i = 0; i < pg_pool->n; i++) {
-            q->turn +=
-                ngx_http_xet_pg_pool_of_caller(&pg_pool->sessions[i].inflight,
-                                               q->caller);
-        }
-    }
-
-    for (e = ngx_queue_last(&pg_pool->waiting);
-         e != ngx_queue_sentinel(&pg_pool->waiting);
-         e = ngx_queue_prev(e))
-    {
-        before = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
-
-        if (before->turn <= q->turn) {
-            break;
-        }
-    }
-
-    ngx_queue_insert_after(e, &q->queue);
-}
-
-
-/* Returns the number of the caller's statements in a queue. */
-
-static ngx_uint_t
-ngx_http_xet_pg_pool_of_caller(ngx_queue_t *queue, uint32_t caller)
-{
-    ngx_uint_t                n;
-    ngx_queue_t              *e;
-    ngx_http_xet_pg_query_t  *q;
-
-    n = 0;
-
-    for (e = ngx_queue_head(queue);
-         e != ngx_queue_sentinel(queue);
-         e = ngx_queue_next(e))
-    {
-        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
-
-        n += (q->caller == caller);
-    }
-
-    return n;
-}
-
-
-/*
- * Returns whether the queue has room for a statement of this caller, and a
- * session is ready or may become ready.
- */
-
-static ngx_uint_t
-ngx_http_xet_pg_pool_takes(ngx_http_xet_pg_pool_t *pg_pool, uint32_t caller)
-{
-    ngx_uint_t          n;
-    ngx_http_xet_pg_t  *pg;
-
-    if (pg_pool->nwaiting >= pg_pool->queue) {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: %ui statements are waiting for PostgreSQL; new "
-                      "ones are rejected", pg_pool->nwaiting);
-        return 0;
-    }
-
-    if (pg_pool->turns && pg_pool->nwaiting > pg_pool->queue / 4) {
-        n = ngx_http_xet_pg_pool_of_caller(&pg_pool->waiting, caller);
-
-        if (n > pg_pool->queue / 4) {
-            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                          "xet: %ui long reads of one caller are waiting for "
-                          "PostgreSQL; new ones of this caller are rejected",
-                          n);
-            return 0;
-        }
-    }
-
-    pg = ngx_http_xet_pg_pool_session(pg_pool);
-
-    if ((pg && pg->n < pg_pool->depth) || ngx_http_xet_pg_pool_grow(pg_pool) ==
-        NGX_OK)
-    {
-        return 1;
-    }
-
-    return ngx_current_msec - pg_pool->asked >= NGX_HTTP_XET_HURRY
-           && ngx_http_xet_pg_pool_hurry(pg_pool) == NGX_OK;
 }
 
 
@@ -538,227 +248,7 @@ ngx_http_xet_pg_pools_stat(ngx_http_xet_pg_pool_e id,
 
 
 void
-ngx_http_xet_pg_pool_stat(ngx_http_xet_pg_pool_t *pg_pool,
-    ngx_http_xet_pg_pool_stat_t *stat)
-{
-    ngx_uint_t          i;
-    ngx_http_xet_pg_t  *pg;
-
-    stat->sessions += pg_pool->n;
-    stat->waiting += pg_pool->nwaiting;
-    stat->oldest = ngx_max(stat->oldest,
-                           ngx_http_xet_pg_pool_age(&pg_pool->waiting));
-
-    for (i = 0; i < pg_pool->n; i++) {
-        pg = &pg_pool->sessions[i];
-
-        if (pg->state == NGX_HTTP_XET_PG_READY) {
-            stat->ready++;
-            stat->inflight += pg->n;
-            stat->oldest = ngx_max(stat->oldest,
-                                   ngx_http_xet_pg_pool_age(&pg->inflight));
-        }
-    }
-}
-
-
-/*
- * Returns the age in ms of the first statement in a queue, which is the
- * oldest.
- */
-
-static ngx_msec_t
-ngx_http_xet_pg_pool_age(ngx_queue_t *queue)
-{
-    ngx_http_xet_pg_query_t  *q;
-
-    if (ngx_queue_empty(queue)) {
-        return 0;
-    }
-
-    q = ngx_queue_data(ngx_queue_head(queue), ngx_http_xet_pg_query_t, queue);
-
-    return ngx_current_msec - q->start;
-}
-
-
-/* Returns the number of sessions in the given state. */
-
-static ngx_uint_t
-ngx_http_xet_pg_pool_count(ngx_http_xet_pg_pool_t *pg_pool,
-    ngx_http_xet_pg_state_e state)
-{
-    ngx_uint_t  i, n;
-
-    n = 0;
-
-    for (i = 0; i < pg_pool->n; i++) {
-        n += (pg_pool->sessions[i].state == state);
-    }
-
-    return n;
-}
-
-
-ngx_uint_t
-ngx_http_xet_pg_pool_ready_any(ngx_http_xet_pg_pool_t *pg_pool)
-{
-    return ngx_http_xet_pg_pool_count(pg_pool, NGX_HTTP_XET_PG_READY) != 0;
-}
-
-
-void
-ngx_http_xet_pg_pool_want(ngx_http_xet_pg_pool_t *pg_pool)
-{
-    if (ngx_http_xet_pg_pool_hopeless(pg_pool)
-        && ngx_http_xet_pg_pool_grow(pg_pool) != NGX_OK
-        && ngx_current_msec - pg_pool->asked >= NGX_HTTP_XET_HURRY)
-    {
-        (void) ngx_http_xet_pg_pool_hurry(pg_pool);
-    }
-}
-
-
-void
-ngx_http_xet_pg_pool_drop(ngx_http_xet_pg_pool_t *pg_pool)
-{
-    ngx_uint_t          i;
-    ngx_http_xet_pg_t  *pg;
-
-    for (i = 0; i < pg_pool->n; i++) {
-        pg = &pg_pool->sessions[i];
-
-        if (pg->state == NGX_HTTP_XET_PG_READY) {
-            ngx_http_xet_pg_close(pg);
-            ngx_http_xet_pg_pool_failed(pg);
-        }
-    }
-}
-
-
-/* Returns whether no session is ready or connecting. */
-
-static ngx_uint_t
-ngx_http_xet_pg_pool_hopeless(ngx_http_xet_pg_pool_t *pg_pool)
-{
-    return ngx_http_xet_pg_pool_count(pg_pool, NGX_HTTP_XET_PG_READY) == 0 &&
-        ngx_http_xet_pg_pool_count(pg_pool, NGX_HTTP_XET_PG_CONNECTING) == 0;
-}
-
-
-/* Returns the ready session with the fewest statements, or NULL. */
-
-static ngx_http_xet_pg_t *
-ngx_http_xet_pg_pool_session(ngx_http_xet_pg_pool_t *pg_pool)
-{
-    ngx_uint_t          i;
-    ngx_http_xet_pg_t  *pg, *best;
-
-    best = NULL;
-
-    for (i = 0; i < pg_pool->n; i++) {
-        pg = &pg_pool->sessions[i];
-
-        if (pg->state == NGX_HTTP_XET_PG_READY
-            && (best == NULL || pg->n < best->n))
-        {
-            best = pg;
-        }
-    }
-
-    return best;
-}
-
-
-/*
- * Connects the first closed session, unless a session before it is connecting.
- * Returns NGX_OK if a session is now ready or connecting, else NGX_ERROR.
- */
-
-static ngx_int_t
-ngx_http_xet_pg_pool_grow(ngx_http_xet_pg_pool_t *pg_pool)
-{
-    ngx_int_t           rc;
-    ngx_uint_t          i;
-    ngx_http_xet_pg_t  *pg;
-
-    rc = NGX_ERROR;
-
-    for (i = 0; i < pg_pool->n; i++) {
-        pg = &pg_pool->sessions[i];
-
-        switch (pg->state) {
-
-        case NGX_HTTP_XET_PG_CONNECTING:
-            return NGX_OK;
-
-        case NGX_HTTP_XET_PG_READY:
-            rc = NGX_OK;
-            break;
-
-        case NGX_HTTP_XET_PG_CLOSED:
-            if (ngx_http_xet_pg_connect(pg) == NGX_OK) {
-                return NGX_OK;
-            }
-
-            break;
-
-        default: /* NGX_HTTP_XET_PG_BACKOFF */
-            break;
-        }
-    }
-
-    return rc;
-}
-
-
-/*
- * If no session of the pool is ready or connecting, ends the backoff of one
- * session and connects it.  Returns NGX_OK if a session is now ready or
- * connecting, else NGX_DECLINED.
- */
-
-static ngx_int_t
-ngx_http_xet_pg_pool_hurry(ngx_http_xet_pg_pool_t *pg_pool)
-{
-    ngx_uint_t          i;
-    ngx_http_xet_pg_t  *pg;
-
-    if (!ngx_http_xet_pg_pool_hopeless(pg_pool)) {
-        return NGX_OK;
-    }
-
-    for (i = 0; i < pg_pool->n; i++) {
-        pg = &pg_pool->sessions[i];
-
-        /*
-         * skip sessions that still have statements in flight after a failed
-         * send
-         */
-
-        if (pg->state == NGX_HTTP_XET_PG_BACKOFF
-            && ngx_queue_empty(&pg->inflight)
-            && ngx_http_xet_pg_connect(pg) == NGX_OK)
-        {
-            if (pg->retry.timer_set) {
-                ngx_del_timer(&pg->retry);
-            }
-
-            return NGX_OK;
-        }
-    }
-
-    return NGX_DECLINED;
-}
-
-
-/*
- * Closes an idle session of another pool, the least important pool first, so
- * that this pool can open one.
- */
-
-static void
-ngx_http_xet_pg_pool_starved(ngx_http_xet_pg_pool_t *pg_pool)
+ngx_http_xet_pg_pools_starved(ngx_http_xet_pg_pool_t *pg_pool)
 {
     ngx_uint_t               i, keep;
     ngx_http_xet_pg_t       *pg;
@@ -785,357 +275,23 @@ ngx_http_xet_pg_pool_starved(ngx_http_xet_pg_pool_t *pg_pool)
 }
 
 
-static void
-ngx_http_xet_pg_pool_dispatch(ngx_http_xet_pg_pool_t *pg_pool)
-{
-    ngx_queue_t              *e, *next;
-    ngx_http_xet_pg_t        *pg;
-    ngx_http_xet_pg_query_t  *q;
-
-    for (e = ngx_queue_head(&pg_pool->waiting);
-         e != ngx_queue_sentinel(&pg_pool->waiting);
-         e = next)
-    {
-        next = ngx_queue_next(e);
-        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
-
-        if (q->unfit) {
-            continue;
-        }
-
-        pg = ngx_http_xet_pg_pool_session(pg_pool);
-
-        if (pg == NULL || pg->n >= pg_pool->depth) {
-            (void) ngx_http_xet_pg_pool_grow(pg_pool);
-            return;
-        }
-
-        if (q->fit && q->handler && !q->fit(q->data)) {
-
-            /*
-             * the timer ends the statement in the next iteration of the event
-             * loop
-             */
-
-            q->unfit = 1;
-            ngx_add_timer(&q->timer, 0);
-            continue;
-        }
-
-        ngx_queue_remove(e);
-        pg_pool->nwaiting--;
-        pg_pool->turn = ngx_max(pg_pool->turn, q->turn);
-
-        ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
-                       "xet pool: \"%s\" %p goes to pg %p",
-                       q->stmt->name, q, pg);
-
-        if (ngx_http_xet_pg_send(pg, q) != NGX_OK) {
-
-            /*
-             * Ending the statements here could call the handler of the caller
-             * that is sending now.  So the retry timer ends them, in the next
-             * iteration of the event loop.
-             */
-
-            ngx_http_xet_pg_close(pg);
-            ngx_http_xet_pg_pool_backoff(pg, 1);
-        }
-    }
-}
-
-
-static void
-ngx_http_xet_pg_pool_backoff(ngx_http_xet_pg_t *pg, ngx_msec_t delay)
-{
-    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
-                   "xet pg %p: waits %M ms to connect again", pg, delay);
-
-    pg->state = NGX_HTTP_XET_PG_BACKOFF;
-
-    ngx_add_timer(&pg->retry, delay);
-}
-
-
-static void
-ngx_http_xet_pg_pool_ready(ngx_http_xet_pg_t *pg)
+void
+ngx_http_xet_pg_pools_hurry(ngx_http_xet_pg_pool_t *pg_pool)
 {
     ngx_uint_t               i;
-    ngx_http_xet_pg_pool_t  *pg_pool, *other;
+    ngx_http_xet_pg_pool_t  *other;
 
-    pg_pool = pg->pg_pool;
+    for (i = 0; i < NGX_HTTP_XET_PG_POOLS; i++) {
+        other = ngx_http_xet_pg_pools_get(i);
 
-    ngx_http_xet_pg_pool_dispatch(pg_pool);
-
-    if (pg_pool->refused) {
-        pg_pool->refused = 0;
-
-        for (i = 0; !pg_pool->host->standby && i < NGX_HTTP_XET_PG_POOLS; i++) {
-            other = ngx_http_xet_pg_pools_get(i);
-
-            if (other != pg_pool) {
-                (void) ngx_http_xet_pg_pool_hurry(other);
-            }
-        }
-    }
-
-    if (pg->state == NGX_HTTP_XET_PG_READY && pg->n == 0) {
-        ngx_http_xet_pg_pool_drained(pg);
-    }
-}
-
-
-static void
-ngx_http_xet_pg_pool_failed(ngx_http_xet_pg_t *pg)
-{
-    ngx_msec_t                delay;
-    ngx_queue_t              *e, lost;
-    ngx_http_xet_pg_pool_t   *pg_pool;
-    ngx_http_xet_pg_query_t  *q;
-
-    pg_pool = pg->pg_pool;
-
-    /*
-     * the first reconnect of a lost session is immediate, later ones are
-     * delayed
-     */
-
-    delay = pg->backoff / 2 + ngx_random() % (pg->backoff / 2 + 1);
-
-    pg->backoff = pg->backoff ? ngx_min(pg->backoff * 2,
-                                        NGX_HTTP_XET_BACKOFF_MAX)
-                              : NGX_HTTP_XET_BACKOFF_MIN;
-
-    ngx_http_xet_pg_pool_backoff(pg, delay ? delay : 1);
-
-    ngx_queue_init(&lost);
-
-    if (!ngx_queue_empty(&pg->inflight)) {
-
-        for (e = ngx_queue_head(&pg->inflight);
-             e != ngx_queue_sentinel(&pg->inflight);
-             e = ngx_queue_next(e))
-        {
-            q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
-            q->lost = 1;
-        }
-
-        ngx_queue_add(&lost, &pg->inflight);
-        ngx_queue_init(&pg->inflight);
-    }
-
-    pg->n = 0;
-
-    if (ngx_http_xet_pg_pool_count(pg_pool, NGX_HTTP_XET_PG_BACKOFF) ==
-        pg_pool->n && pg->backoff > NGX_HTTP_XET_BACKOFF_MIN &&
-        !ngx_queue_empty(&pg_pool->waiting))
-    {
-        /* no session is left that could send the waiting statements */
-
-        ngx_queue_add(&lost, &pg_pool->waiting);
-        ngx_queue_init(&pg_pool->waiting);
-        pg_pool->nwaiting = 0;
-    }
-
-    ngx_http_xet_pg_pool_recycle(pg_pool, &lost);
-
-    if (pg->backoff > NGX_HTTP_XET_BACKOFF_MIN) {
-        pg_pool->refused = 1;
-        pg_pool->asked = ngx_current_msec;
-
-        if (!pg_pool->host->standby && ngx_http_xet_pg_pool_hopeless(pg_pool)) {
-            ngx_http_xet_pg_pool_starved(pg_pool);
+        if (other != pg_pool) {
+            (void) ngx_http_xet_pg_pool_hurry(other);
         }
     }
 }
 
 
-/* Queues lost statements again, and ends those without attempts left. */
-
-static void
-ngx_http_xet_pg_pool_recycle(ngx_http_xet_pg_pool_t *pg_pool, ngx_queue_t *lost)
-{
-    ngx_queue_t              *e;
-    ngx_http_xet_pg_query_t  *q;
-
-    /*
-     * mark waiting statements as sent: if a handler detaches one, it must not
-     * be removed from the queue
-     */
-
-    for (e = ngx_queue_head(lost);
-         e != ngx_queue_sentinel(lost);
-         e = ngx_queue_next(e))
-    {
-        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
-
-        if (q->pg == NULL) {
-            q->tries = pg_pool->n;
-            q->pg = pg_pool->sessions;
-        }
-    }
-
-    while (!ngx_queue_empty(lost)) {
-        e = ngx_queue_last(lost);
-        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
-
-        ngx_queue_remove(e);
-
-        if (q->res) {
-            PQclear(q->res);
-            q->res = NULL;
-        }
-
-        /* the next session may also be lost, so count the attempts */
-
-        if (q->handler && q->tries < pg_pool->n) {
-            q->tries++;
-            q->pg = NULL;
-            ngx_queue_insert_head(&pg_pool->waiting, e);
-            pg_pool->nwaiting++;
-            continue;
-        }
-
-        ngx_http_xet_pg_pool_deliver(q, NULL, NGX_BUSY, NULL);
-    }
-
-    ngx_http_xet_pg_pool_dispatch(pg_pool);
-}
-
-
-static void
-ngx_http_xet_pg_pool_retry_handler(ngx_event_t *ev)
-{
-    ngx_http_xet_pg_t       *pg;
-    ngx_http_xet_pg_pool_t  *pg_pool;
-
-    pg = ev->data;
-
-    if (!ngx_queue_empty(&pg->inflight)) {
-
-        /* statements in flight after a failed send */
-
-        ngx_http_xet_pg_pool_failed(pg);
-        return;
-    }
-
-    pg_pool = pg->pg_pool;
-
-    if (ngx_exiting && ngx_queue_empty(&pg_pool->waiting)) {
-
-        /* the worker is exiting and needs no session */
-
-        ngx_http_xet_pg_close(pg);
-        return;
-    }
-
-    if (ngx_http_xet_pg_connect(pg) != NGX_OK) {
-        ngx_http_xet_pg_pool_failed(pg);
-    }
-}
-
-
-static void
-ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
-{
-    PGresult                *res;
-    const char              *sqlstate;
-    ngx_queue_t              lost;
-    ExecStatusType           status;
-    ngx_http_xet_pg_pool_t  *pg_pool;
-
-    pg_pool = pg->pg_pool;
-
-    res = q->res;
-    q->res = NULL;
-
-    status = PQresultStatus(res);
-
-    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
-
-        if (!pg_pool->host->standby) {
-            ngx_http_xet_pg_pools_heard();
-        }
-
-        if (pg->unsure) {
-
-            /*
-             * the commit may be lost with this server: report it as failed
-             */
-
-            pg->unsure = 0;
-
-            PQclear(res);
-            ngx_http_xet_pg_pool_deliver(q, NULL, NGX_BUSY, NULL);
-            return;
-        }
-
-        ngx_http_xet_pg_pool_deliver(q, res, NGX_OK,
-                                  q->lost ? NGX_HTTP_XET_PG_RETRIED : NULL);
-        return;
-    }
-
-    sqlstate = PQresultErrorField(res, PG_DIAG_SQLSTATE);
-
-    if (sqlstate == NULL) {
-
-        /*
-         * an error of libpq, such as out of memory: the statement may be done
-         */
-
-        sqlstate = "08000";
-        q->lost = 1;
-    }
-
-    if (ngx_http_xet_pg_pool_again(q, sqlstate)) {
-        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: statement \"%s\" failed and is retried: %s",
-                      q->stmt->name, PQresultErrorMessage(res));
-
-        if (ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_READ_ONLY) == 0) {
-            PQclear(res);
-            ngx_http_xet_pg_pool_changed(pg, q);
-            return;
-        }
-
-        PQclear(res);
-
-        ngx_queue_init(&lost);
-        ngx_queue_insert_head(&lost, &q->queue);
-        q->pg = pg;
-
-        ngx_http_xet_pg_pool_recycle(pg_pool, &lost);
-        return;
-    }
-
-    ngx_http_xet_pg_pool_refused(q, res, sqlstate);
-}
-
-
-/*
- * Handles a server that has become read-only.  Closes the session; q and the
- * other statements of the session are sent again on a new one, for which libpq
- * tries the hosts of the connection string in turn.
- */
-
-static void
-ngx_http_xet_pg_pool_changed(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
-{
-    ngx_queue_insert_head(&pg->inflight, &q->queue);
-    pg->n++;
-    q->pg = pg;
-
-    if (pg->host->several) {
-        ngx_http_xet_pg_pools_leave(pg);
-        return;
-    }
-
-    ngx_http_xet_pg_close(pg);
-    ngx_http_xet_pg_pool_backoff(pg, 1);
-}
-
-
-static void
+void
 ngx_http_xet_pg_pools_heard(void)
 {
     ngx_http_xet_main_conf_t  *xmcf;
@@ -1209,7 +365,7 @@ ngx_http_xet_pg_pools_abandon(const char *why)
  * the statements in flight, in the next iteration of the event loop.
  */
 
-static void
+void
 ngx_http_xet_pg_pools_leave(ngx_http_xet_pg_t *pg)
 {
     char                     host[NI_MAXHOST], port[NI_MAXSERV];
@@ -1239,57 +395,4 @@ ngx_http_xet_pg_pools_leave(ngx_http_xet_pg_t *pg)
             }
         }
     }
-}
-
-
-static void
-ngx_http_xet_pg_pool_drained(ngx_http_xet_pg_t *pg)
-{
-    ngx_http_xet_pg_pool_dispatch(pg->pg_pool);
-
-    if (pg->state != NGX_HTTP_XET_PG_READY || pg->n) {
-        return;
-    }
-
-    if (ngx_exiting || pg->connection->close) {
-        ngx_http_xet_pg_close(pg);
-        return;
-    }
-
-    /* nginx closes idle connections when a worker quits */
-
-    pg->connection->idle = 1;
-}
-
-
-static void
-ngx_http_xet_pg_pool_timer_handler(ngx_event_t *ev)
-{
-    ngx_http_xet_pg_t        *pg;
-    ngx_http_xet_pg_pool_t   *pg_pool;
-    ngx_http_xet_pg_query_t  *q;
-
-    q = ev->data;
-    pg = q->pg;
-    pg_pool = q->pg_pool;
-
-    if (!q->unfit) {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: %V did not respond to \"%s\" within %M ms",
-                      &pg_pool->host->name, q->stmt->name,
-                      ngx_current_msec - q->start);
-    }
-
-    q->tries = pg_pool->n;
-
-    if (pg == NULL) {
-        ngx_queue_remove(&q->queue);
-        pg_pool->nwaiting--;
-
-        ngx_http_xet_pg_pool_deliver(q, NULL, NGX_BUSY, NULL);
-        return;
-    }
-
-    ngx_http_xet_pg_close(pg);
-    ngx_http_xet_pg_pool_failed(pg);
 }

@@ -195,7 +195,7 @@ ngx_int_t ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg,
 void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
 
 
-/* ngx_http_xet_pg_pools.c: a pool; all its sessions are with one host. */
+/* ngx_http_xet_pg_pool.c: a pool; all its sessions are with one host. */
 
 typedef struct {
     const ngx_http_xet_pg_host_t   *host;
@@ -248,6 +248,36 @@ void ngx_http_xet_pg_pool_close(ngx_http_xet_pg_pool_t *pg_pool);
 void ngx_http_xet_pg_pool_stat(ngx_http_xet_pg_pool_t *pg_pool,
     ngx_http_xet_pg_pool_stat_t *stat);
 
+/* Queues a statement with this deadline, in ms, instead of the pool's. */
+ngx_http_xet_pg_query_t *ngx_http_xet_pg_pool_queue(
+    ngx_http_xet_pg_pool_t *pg_pool, ngx_msec_t timeout,
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data);
+
+/* Returns the number of sessions in the given state. */
+ngx_uint_t ngx_http_xet_pg_pool_count(ngx_http_xet_pg_pool_t *pg_pool,
+    ngx_http_xet_pg_state_e state);
+
+/* Returns the ready session with the fewest statements, or NULL. */
+ngx_http_xet_pg_t *ngx_http_xet_pg_pool_session(
+    ngx_http_xet_pg_pool_t *pg_pool);
+
+/*
+ * Connects the first closed session, unless a session before it is connecting.
+ * Returns NGX_OK if a session is now ready or connecting, else NGX_ERROR.
+ */
+ngx_int_t ngx_http_xet_pg_pool_grow(ngx_http_xet_pg_pool_t *pg_pool);
+
+/*
+ * If no session of the pool is ready or connecting, ends the backoff of one
+ * session and connects it.  Returns NGX_OK if a session is now ready or
+ * connecting, else NGX_DECLINED.
+ */
+ngx_int_t ngx_http_xet_pg_pool_hurry(ngx_http_xet_pg_pool_t *pg_pool);
+
+/* Lets a closed session connect again after delay ms. */
+void ngx_http_xet_pg_pool_backoff(ngx_http_xet_pg_t *pg, ngx_msec_t delay);
+
 
 /*
  * ngx_http_xet_pg_pool_end.c: ends and frees a statement, and calls its
@@ -264,6 +294,21 @@ void ngx_http_xet_pg_pool_refused(ngx_http_xet_pg_query_t *q, PGresult *res,
 ngx_uint_t ngx_http_xet_pg_pool_again(ngx_http_xet_pg_query_t *q,
     const char *sqlstate);
 
+
+/*
+ * ngx_http_xet_pg_pools.c: all pools of the worker.
+ *
+ * ngx_http_xet_pg_pools_starved() closes an idle session of another pool, the
+ * least important pool first, so that this pool can open one;
+ * ngx_http_xet_pg_pools_hurry() lets the other pools without a session connect
+ * at once; ngx_http_xet_pg_pools_heard() records that the primary has sent a
+ * result; ngx_http_xet_pg_pools_leave() closes all sessions with the server of
+ * this session.
+ */
+void ngx_http_xet_pg_pools_starved(ngx_http_xet_pg_pool_t *pg_pool);
+void ngx_http_xet_pg_pools_hurry(ngx_http_xet_pg_pool_t *pg_pool);
+void ngx_http_xet_pg_pools_heard(void);
+void ngx_http_xet_pg_pools_leave(ngx_http_xet_pg_t *pg);
 
 /*
  * Called if the server used for reads does not accept writes.  If xet_postgres

@@ -28,7 +28,7 @@ void
 ngx_http_xet_damage_destroy(ngx_http_xet_damage_t *d)
 {
     ngx_http_xet_array_destroy(&d->xorbs);
-    ngx_http_xet_array_destroy(&d->tags);
+    ngx_http_xet_array_destroy(&d->copy_ids);
 
     d->log = 0;
 }
@@ -36,24 +36,24 @@ ngx_http_xet_damage_destroy(ngx_http_xet_damage_t *d)
 
 void
 ngx_http_xet_damage_note(ngx_http_xet_damage_t *d, const xet_hash_t *xorb,
-    uint32_t tag)
+    uint32_t copy_id)
 {
     if (d->xorbs.n < NGX_HTTP_XET_DAMAGE_MAX) {
         ngx_http_xet_array_bytes(&d->xorbs, xorb->bytes, XET_HASH_LEN);
-        ngx_http_xet_array_int4(&d->tags, (int32_t) tag);
+        ngx_http_xet_array_int4(&d->copy_ids, (int32_t) copy_id);
     }
 }
 
 
 xet_status_t
 ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
-    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
+    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t copy_id,
     uint64_t size, ngx_log_t *log)
 {
     ngx_http_xet_copy_stat_t  look;
 
     look.name.xorb = *xorb;
-    look.name.tag = tag;
+    look.name.copy_id = copy_id;
     look.want = size;
 
     ngx_http_xet_damage_stat_all_job(d, store, &look, 1, log);
@@ -76,7 +76,7 @@ ngx_http_xet_damage_stat_all_job(ngx_http_xet_damage_t *d,
         look = &stats[i];
 
         if (look->status == XET_STORE_DAMAGED) {
-            ngx_http_xet_damage_note(d, &look->name.xorb, look->name.tag);
+            ngx_http_xet_damage_note(d, &look->name.xorb, look->name.copy_id);
             d->log = 1;
         }
     }

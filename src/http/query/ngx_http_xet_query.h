@@ -48,7 +48,7 @@ void ngx_http_xet_slices_add(ngx_http_xet_slices_t *s, const xet_hash_t *xorb,
 
 typedef struct {
     ngx_http_xet_array_t  xorbs;
-    ngx_http_xet_array_t  tags;
+    ngx_http_xet_array_t  copy_ids;
     unsigned              log:1;               /* log the lost copies */
 } ngx_http_xet_damage_t;
 
@@ -57,7 +57,7 @@ typedef struct {
 void ngx_http_xet_damage_destroy(ngx_http_xet_damage_t *d);
 
 void ngx_http_xet_damage_note(ngx_http_xet_damage_t *d,
-    const xet_hash_t *xorb, uint32_t tag);
+    const xet_hash_t *xorb, uint32_t copy_id);
 
 /*
  * Checks the copy to which a row refers, as ngx_http_xet_store_stat_job().
@@ -65,7 +65,7 @@ void ngx_http_xet_damage_note(ngx_http_xet_damage_t *d,
  * XET_STORE_DAMAGED.  The copy is logged later, if a row still refers to it.
  */
 xet_status_t ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
-    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
+    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t copy_id,
     uint64_t size, ngx_log_t *log);
 
 /* The same for n copies, as ngx_http_xet_store_stat_all_job(). */
@@ -325,7 +325,7 @@ void ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q,
 /* The stored copy of a xorb, from its row. */
 
 typedef struct {
-    uint32_t        tag;
+    uint32_t        copy_id;
     uint64_t        size;                      /* file size in bytes */
     xet_checksum_t  digest;
     ngx_uint_t      digested;                  /* 0: digest is unknown */
@@ -337,7 +337,7 @@ typedef struct {
  * ngx_http_xet_query_xorb_put() registers a xorb whose bytes are durable in a
  * copy, with the indexes of the chunks for the dedup index.
  * ngx_http_xet_query_eligible() adds these indexes to the array, in any
- * thread.  ngx_http_xet_query_xorb_heal() replaces the copy with old_tag by
+ * thread.  ngx_http_xet_query_xorb_heal() replaces the copy with old_copy_id by
  * this copy.  Both statements return the copy to which the row refers
  * afterwards.
  *
@@ -352,8 +352,8 @@ ngx_int_t ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
     ngx_http_xet_temp_t *file, ngx_http_xet_query_handler_pt handler);
 ngx_int_t ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
-    const xet_xorb_info_t *info, ngx_http_xet_temp_t *file, uint32_t old_tag,
-    ngx_http_xet_query_handler_pt handler);
+    const xet_xorb_info_t *info, ngx_http_xet_temp_t *file,
+    uint32_t old_copy_id, ngx_http_xet_query_handler_pt handler);
 void ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);
 
@@ -437,15 +437,15 @@ ngx_uint_t ngx_http_xet_query_quota_over(ngx_http_request_t *r,
 ngx_uint_t ngx_http_xet_query_unnamed(const u_char *sqlstate);
 
 /*
- * ngx_http_xet_query_tags.c: requests more tags if only a few are left,
- * without waiting.  Called whenever a tag is used.
+ * ngx_http_xet_query_copy_ids.c: requests more copy ids if only a few are left,
+ * without waiting.  Called whenever a copy id is used.
  */
-void ngx_http_xet_query_tags(void);
+void ngx_http_xet_query_copy_ids(void);
 
 /*
- * Waits for tags.  Returns NGX_AGAIN if handler will be called, with or
- * without new tags, unless the caller stops waiting before; returns
- * NGX_DECLINED if tags can't be requested.
+ * Waits for copy ids.  Returns NGX_AGAIN if handler will be called, with or
+ * without new copy ids, unless the caller stops waiting before; returns
+ * NGX_DECLINED if copy ids can't be requested.
  */
 
 typedef struct {
@@ -453,10 +453,10 @@ typedef struct {
     void        (*handler)(void *data);
     void         *data;
     unsigned      waits:1;
-} ngx_http_xet_tags_wait_t;
+} ngx_http_xet_copy_ids_wait_t;
 
-ngx_int_t ngx_http_xet_query_tags_wait(ngx_http_xet_tags_wait_t *wait);
-void ngx_http_xet_query_tags_leave(ngx_http_xet_tags_wait_t *wait);
+ngx_int_t ngx_http_xet_query_copy_ids_wait(ngx_http_xet_copy_ids_wait_t *wait);
+void ngx_http_xet_query_copy_ids_leave(ngx_http_xet_copy_ids_wait_t *wait);
 
 
 /* ngx_http_xet_query_post.c: statements outside of requests. */
@@ -503,11 +503,11 @@ ngx_int_t ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler,
 /*
  * As ngx_http_xet_query_xorb_heal(), outside of requests.  Returns NGX_AGAIN
  * if handler will be called once, or NGX_BUSY if the statement can't be
- * queued.  The number in the result is the tag of the row afterwards.
+ * queued.  The number in the result is the copy id of the row afterwards.
  */
 ngx_int_t ngx_http_xet_ask_heal(const xet_xorb_info_t *info,
-    ngx_http_xet_temp_t *file, uint32_t old_tag, ngx_http_xet_asked_pt handler,
-    void *data);
+    ngx_http_xet_temp_t *file, uint32_t old_copy_id,
+    ngx_http_xet_asked_pt handler, void *data);
 
 
 #if (NGX_HTTP_XET_ZTENSOR)

@@ -250,7 +250,7 @@ ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage)
         (void) ngx_http_xet_ask(copies_lost, ngx_http_xet_query_lost,
                                 (void *) (uintptr_t) damage->log,
                                 .xorbs = &damage->xorbs,
-                                .tags = &damage->tags);
+                                .copy_ids = &damage->copy_ids);
     }
 
     ngx_http_xet_damage_destroy(damage);

@@ -22,8 +22,8 @@ typedef enum {
 } ngx_http_xet_whom_e;
 
 typedef struct {
-    ngx_http_xet_pg_pool_e        pg_pool;
-    ngx_http_xet_whom_e            who;
+    ngx_http_xet_pg_pool_e          pg_pool;
+    ngx_http_xet_whom_e             who;
     ngx_uint_t                      longs;
     ngx_http_xet_query_complete_pt  complete;
 } ngx_http_xet_way_t;

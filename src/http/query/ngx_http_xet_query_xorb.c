@@ -24,7 +24,8 @@ typedef struct {
 
 
 static void ngx_http_xet_query_heal_args(ngx_http_xet_xorb_heal_args_t *args,
-    const xet_xorb_info_t *info, ngx_http_xet_temp_t *file, uint32_t old_tag);
+    const xet_xorb_info_t *info, ngx_http_xet_temp_t *file,
+    uint32_t old_copy_id);
 static ngx_int_t ngx_http_xet_query_xorb_kept(ngx_http_request_t *r,
     ngx_int_t rc, ngx_http_xet_temp_t *file, const xet_xorb_info_t *info);
 static ngx_uint_t ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q);
@@ -106,7 +107,7 @@ ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
     (void) ngx_http_xet_row_xorb_slices(q->res, i, &row);
 
-    slice->tag = row.tag;
+    slice->copy_id = row.copy_id;
     slice->stored_size = (uint32_t) row.stored_size;
     slice->chunk_count = row.chunk_count;
 
@@ -158,7 +159,7 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
 {
     size_t  n;
 
-    ngx_http_xet_query_tags();
+    ngx_http_xet_query_copy_ids();
 
     n = info->chunk_count;
 
@@ -170,7 +171,7 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
                    .stored_ends = { n * 4, (u_char *) info->stored_ends },
                    .raw_size = info->raw_size,
                    .stored_size = info->stored_size, .eligible = eligible,
-                   .tag = file->tag,
+                   .copy_id = file->copy_id,
                    .digest = { XET_CHECKSUM_LEN, file->digest.bytes },
                    .made = file->made),
                file, info);
@@ -179,13 +180,13 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
 
 ngx_int_t
 ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
-    const xet_xorb_info_t *info, ngx_http_xet_temp_t *file, uint32_t old_tag,
-    ngx_http_xet_query_handler_pt handler)
+    const xet_xorb_info_t *info, ngx_http_xet_temp_t *file,
+    uint32_t old_copy_id, ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_xorb_heal_args_t  args;
 
-    ngx_http_xet_query_tags();
-    ngx_http_xet_query_heal_args(&args, info, file, old_tag);
+    ngx_http_xet_query_copy_ids();
+    ngx_http_xet_query_heal_args(&args, info, file, old_copy_id);
 
     return ngx_http_xet_query_xorb_kept(r,
                ngx_http_xet_send_xorb_heal(r, &args, handler), file, info);
@@ -194,12 +195,12 @@ ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
 
 ngx_int_t
 ngx_http_xet_ask_heal(const xet_xorb_info_t *info, ngx_http_xet_temp_t *file,
-    uint32_t old_tag, ngx_http_xet_asked_pt handler, void *data)
+    uint32_t old_copy_id, ngx_http_xet_asked_pt handler, void *data)
 {
     ngx_int_t                      rc;
     ngx_http_xet_xorb_heal_args_t  args;
 
-    ngx_http_xet_query_heal_args(&args, info, file, old_tag);
+    ngx_http_xet_query_heal_args(&args, info, file, old_copy_id);
 
     rc = ngx_http_xet_ask_xorb_heal(&args, handler, data);
 
@@ -213,16 +214,17 @@ ngx_http_xet_ask_heal(const xet_xorb_info_t *info, ngx_http_xet_temp_t *file,
 
 static void
 ngx_http_xet_query_heal_args(ngx_http_xet_xorb_heal_args_t *args,
-    const xet_xorb_info_t *info, ngx_http_xet_temp_t *file, uint32_t old_tag)
+    const xet_xorb_info_t *info, ngx_http_xet_temp_t *file,
+    uint32_t old_copy_id)
 {
     args->xorb = &info->hash;
     args->stored_ends.data = (u_char *) info->stored_ends;
     args->stored_ends.len = info->chunk_count * 4;
     args->stored_size = info->stored_size;
-    args->tag = file->tag;
+    args->copy_id = file->copy_id;
     args->digest.data = file->digest.bytes;
     args->digest.len = XET_CHECKSUM_LEN;
-    args->old_tag = old_tag;
+    args->old_copy_id = old_copy_id;
     args->made = file->made;
 }
 
@@ -272,7 +274,7 @@ ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q)
 
     left->store = q->copy->store;
     left->name.xorb = q->copy->xorb;
-    left->name.tag = q->copy->tag;
+    left->name.copy_id = q->copy->copy_id;
     left->size = q->size;
 
     rc = ngx_http_xet_pg_pools_bequeath(q->query, ngx_http_xet_query_left_done,
@@ -323,7 +325,7 @@ ngx_http_xet_query_left_done(void *data, PGresult *res, ngx_int_t rc,
     if (res) {
         named = ngx_http_xet_pg_rows(res) == 1
                 && (uint32_t) ngx_http_xet_pg_int(res, 0, 0)
-                   == left->name.tag;
+                   == left->name.copy_id;
 
         ngx_http_xet_pg_clear(res);
     }
@@ -350,7 +352,7 @@ ngx_http_xet_query_left_job(void *data, ngx_log_t *log)
     ngx_http_xet_left_t *left = data;
 
     (void) ngx_http_xet_store_remove_job(left->store, &left->name.xorb,
-                                         left->name.tag, log);
+                                         left->name.copy_id, log);
 }
 
 
@@ -360,7 +362,7 @@ ngx_http_xet_query_left_look_job(void *data, ngx_log_t *log)
     ngx_http_xet_left_t *left = data;
 
     left->status = ngx_http_xet_store_stat_job(left->store, &left->name.xorb,
-                                               left->name.tag, left->size,
+                                               left->name.copy_id, left->size,
                                                log);
 }
 
@@ -378,7 +380,7 @@ ngx_http_xet_query_left_looked(void *data)
 
     ngx_memzero(&damage, sizeof(ngx_http_xet_damage_t));
 
-    ngx_http_xet_damage_note(&damage, &left->name.xorb, left->name.tag);
+    ngx_http_xet_damage_note(&damage, &left->name.xorb, left->name.copy_id);
     ngx_http_xet_query_xorb_damaged_tell(&damage);
 }
 
@@ -393,7 +395,7 @@ ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
 
     ngx_memzero(copy, sizeof(ngx_http_xet_copy_t));
 
-    copy->tag = row.tag;
+    copy->copy_id = row.copy_id;
     copy->size = row.size;
     copy->intact = row.intact;
     copy->inserted = row.inserted;
@@ -459,7 +461,7 @@ ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xorb->chunk_count = (uint32_t) (row.raw_ends.len / 4);
     xorb->raw_size = (uint32_t) row.raw_size;
     xorb->stored_size = (uint32_t) row.stored_size;
-    xorb->tag = row.tag;
+    xorb->copy_id = row.copy_id;
     xorb->hashes = row.hashes.data;
     xorb->raw_ends = row.raw_ends.data;
 
@@ -489,7 +491,7 @@ ngx_http_xet_query_chunk_look_job(ngx_http_xet_query_t *q,
         ngx_http_xet_query_chunk_find_row(q, i, &xorb, &recorded);
 
         looks[i].name.xorb = xorb.hash;
-        looks[i].name.tag = xorb.tag;
+        looks[i].name.copy_id = xorb.copy_id;
         looks[i].want = xorb.stored_size;
     }
 

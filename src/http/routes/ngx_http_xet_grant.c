@@ -359,7 +359,7 @@ ngx_http_xet_grant_commit_handler(ngx_http_request_t *r,
         return ngx_http_xet_error_status(r, status);
     }
 
-    return ngx_http_xet_tags_then(r, ngx_http_xet_commit_go, c);
+    return ngx_http_xet_copy_ids_then(r, ngx_http_xet_commit_go, c);
 }
 
 

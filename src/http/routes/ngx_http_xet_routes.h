@@ -131,7 +131,7 @@ ngx_int_t ngx_http_xet_token_make(ngx_http_request_t *r,
     xet_token_claims_t *claims, ngx_str_t *url, ngx_str_t *token);
 
 /*
- * Makes the endpoint, without the suffix of "xet_token_generation".  Returns
+ * Makes the endpoint, without the suffix of "xet_token_epoch".  Returns
  * NGX_OK, NGX_DECLINED if the request has no host name, or NGX_ERROR if out of
  * memory.
  */

@@ -8,8 +8,8 @@
  * the scope is "read".  The response has the form that clients expect from a
  * Hub, as JSON and in headers (docs/protocol.md, token endpoint).
  *
- * With "xet_token_generation" the endpoint of a token with write access ends
- * in /g<digits>, which the router skips.  Clients cache their uploads under
+ * With "xet_token_epoch" the endpoint of a token with write access ends
+ * in /e<digits>, which the router skips.  Clients cache their uploads under
  * the text of the endpoint, so they forget them when the text changes.  The
  * last eight digits are the minute, since 1970, in which the current period
  * began; the digits before are the configured number.  So a text can recur
@@ -30,7 +30,7 @@ static ngx_int_t ngx_http_xet_token_claims(ngx_http_request_t *r,
     xet_token_claims_t *claims);
 static ngx_int_t ngx_http_xet_token_value(ngx_http_request_t *r,
     ngx_http_complex_value_t *cv, xet_token_text_t *text);
-static ngx_int_t ngx_http_xet_token_generation(ngx_http_request_t *r,
+static ngx_int_t ngx_http_xet_token_epoch(ngx_http_request_t *r,
     ngx_str_t *url);
 static void ngx_http_xet_token_note(ngx_http_request_t *r,
     xet_token_claims_t *claims);
@@ -144,7 +144,7 @@ ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
     /* a client with read access uploads nothing, and may keep its cache */
 
     if (rc == NGX_OK && claims->scope != XET_SCOPE_READ) {
-        rc = ngx_http_xet_token_generation(r, url);
+        rc = ngx_http_xet_token_epoch(r, url);
     }
 
     token->data = ngx_pnalloc(r->pool, XET_TOKEN_MINT_MAX);
@@ -320,7 +320,7 @@ ngx_http_xet_token_endpoint(ngx_http_request_t *r, ngx_str_t *url)
 
 
 static ngx_int_t
-ngx_http_xet_token_generation(ngx_http_request_t *r, ngx_str_t *url)
+ngx_http_xet_token_epoch(ngx_http_request_t *r, ngx_str_t *url)
 {
     off_t                     number;
     u_char                   *p;
@@ -339,12 +339,12 @@ ngx_http_xet_token_generation(ngx_http_request_t *r, ngx_str_t *url)
         return NGX_OK;
     }
 
-    p = ngx_pnalloc(r->pool, url->len + sizeof("/g") + NGX_OFF_T_LEN);
+    p = ngx_pnalloc(r->pool, url->len + sizeof("/e") + NGX_OFF_T_LEN);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
-    url->len = ngx_sprintf(p, "%V/g%O", url, number) - p;
+    url->len = ngx_sprintf(p, "%V/e%O", url, number) - p;
     url->data = p;
 
     return NGX_OK;

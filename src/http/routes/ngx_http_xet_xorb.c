@@ -105,7 +105,7 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     ngx_http_xet_store_claim(x->file, &x->in.hash);
 
-    return ngx_http_xet_tags_then(r, ngx_http_xet_xorb_read, x);
+    return ngx_http_xet_copy_ids_then(r, ngx_http_xet_xorb_read, x);
 }
 
 
@@ -238,7 +238,7 @@ ngx_http_xet_xorb_get_known(ngx_http_request_t *r)
 
     (void) ngx_http_xet_row(r, xorb_get, 0, &copy);
 
-    if (ngx_http_xet_url_internal(r, &ctx->hash, copy.tag, &uri, &args)
+    if (ngx_http_xet_url_internal(r, &ctx->hash, copy.copy_id, &uri, &args)
         != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -360,7 +360,7 @@ ngx_http_xet_xorb_head_known(ngx_http_request_t *r)
     ngx_memzero(&x->copy, sizeof(ngx_http_xet_copy_t));
 
     x->copy.size = row.stored_size;
-    x->copy.tag = row.tag;
+    x->copy.copy_id = row.copy_id;
     x->copy.intact = row.intact;
     x->recorded = row.recorded;
 
@@ -385,7 +385,8 @@ ngx_http_xet_xorb_head_job(void *data, ngx_log_t *log)
     ngx_http_xet_xorb_head_t *x = data;
 
     x->status = ngx_http_xet_damage_stat_job(&x->damage, x->store, &x->hash,
-                                             x->copy.tag, x->copy.size, log);
+                                             x->copy.copy_id, x->copy.size,
+                                             log);
 }
 
 

@@ -6,11 +6,11 @@
  * other nodes, in a folder and in an object store:
  *
  *     The bytes under a name never change.  The name of a copy is the hash of
- *     the xorb and a tag that is never used again, so creating a copy never
+ *     the xorb and a copy id that is never used again, so creating a copy never
  *     replaces another one.  Caches of names, descriptors or URLs never see
  *     two versions of a copy.
  *
- *     A row describes the bytes of one copy.  It contains the tag of the copy
+ *     A row describes the bytes of one copy.  It contains the id of the copy
  *     and a digest of its bytes.  The copy is durable before the row is
  *     written.
  *
@@ -34,7 +34,7 @@
 
 
 #define NGX_HTTP_XET_TEMP_AGE  86400           /* seconds */
-#define NGX_HTTP_XET_TAGS_MAX  16
+#define NGX_HTTP_XET_COPY_IDS_MAX  16
 
 
 /* The parts of a file that remain to be closed or removed. */
@@ -43,7 +43,7 @@ typedef struct {
     ngx_http_xet_store_t  *store;
     xet_store_writer_t    *writer;             /* NULL: no file is open */
     xet_hash_t             xorb;
-    uint32_t               tag;
+    uint32_t               copy_id;
     ngx_uint_t             copy;               /* the copy must be removed */
 } ngx_http_xet_store_close_t;
 
@@ -311,7 +311,7 @@ ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
     ngx_http_xet_store_close_job(&rest, log);
 
     file->size = 0;
-    file->tag = 0;
+    file->copy_id = 0;
 
     if (file->checksum) {
         xet_checksum_reset(file->checksum);
@@ -331,7 +331,7 @@ ngx_http_xet_store_rest(ngx_http_xet_temp_t *file,
     rest->store = file->store;
     rest->writer = file->writer;
     rest->xorb = file->xorb;
-    rest->tag = file->tag;
+    rest->copy_id = file->copy_id;
     rest->copy = (file->committed && !file->kept);
 
     file->writer = NULL;
@@ -349,7 +349,7 @@ ngx_http_xet_store_close_job(void *data, ngx_log_t *log)
 
     if (rest->copy) {
         (void) ngx_http_xet_store_remove_job(rest->store, &rest->xorb,
-                                             rest->tag, log);
+                                             rest->copy_id, log);
     }
 
     if (rest->writer
@@ -384,9 +384,9 @@ ngx_http_xet_store_open_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
     name[0] = '\0';
 
     if (file->store->s3 && file->digested && file->claimed
-        && ngx_http_xet_store_draw_tag(&file->tag) == XET_OK)
+        && ngx_http_xet_store_draw_copy_id(&file->copy_id) == XET_OK)
     {
-        (void) xet_store_copy(name, &file->xorb, file->tag);
+        (void) xet_store_copy(name, &file->xorb, file->copy_id);
     }
 
     rc = xet_store_writer_open(file->store->backend, name, &file->writer,
@@ -502,16 +502,16 @@ ngx_http_xet_store_commit_job(ngx_http_xet_temp_t *file,
     file->xorb = *xorb;
     writer = file->writer;
 
-    for (i = 0; i < NGX_HTTP_XET_TAGS_MAX; i++) {
+    for (i = 0; i < NGX_HTTP_XET_COPY_IDS_MAX; i++) {
 
-        rc = ngx_http_xet_store_draw_tag(&file->tag);
+        rc = ngx_http_xet_store_draw_copy_id(&file->copy_id);
 
         if (rc != XET_OK) {
             return rc;
         }
 
         rc = writer->store->ops->keep(writer,
-                                      xet_store_copy(name, xorb, file->tag),
+                                      xet_store_copy(name, xorb, file->copy_id),
                                       0, 0, &error);
 
         file->committed = writer->kept;
@@ -521,7 +521,7 @@ ngx_http_xet_store_commit_job(ngx_http_xet_temp_t *file,
             return ngx_http_xet_store_log(file->store, rc, &error, log);
         }
 
-        file->tag = 0;
+        file->copy_id = 0;
     }
 
     return XET_STORE_FAILED;

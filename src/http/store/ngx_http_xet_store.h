@@ -17,7 +17,7 @@
 
 typedef struct {
     xet_hash_t  xorb;
-    uint32_t    tag;
+    uint32_t    copy_id;
 } ngx_http_xet_copy_name_t;
 
 
@@ -93,7 +93,7 @@ typedef struct {
     xet_checksum_state_t  *checksum;           /* of the bytes written */
     xet_checksum_t         digest;             /* set by commit */
     xet_hash_t             xorb;               /* the xorb, maybe claimed */
-    uint32_t               tag;                /* set by commit */
+    uint32_t               copy_id;            /* set by commit */
     uint64_t               began;              /* sequence, at its start */
     uint64_t               made;               /* set by commit, see above */
 
@@ -156,7 +156,7 @@ xet_status_t ngx_http_xet_store_read_job(ngx_http_xet_temp_t *file,
 
 /*
  * Makes the file a durable copy of the xorb, under a new name, and sets digest
- * and tag.  The file must be from ngx_http_xet_store_xorb() or
+ * and copy id.  The file must be from ngx_http_xet_store_xorb() or
  * ngx_http_xet_store_copy().  The copy is removed when the file is closed,
  * unless ngx_http_xet_store_keep() has kept it.
  */
@@ -186,7 +186,7 @@ void ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log);
 
 /* Checks that the copy exists and has size bytes. */
 xet_status_t ngx_http_xet_store_stat_job(ngx_http_xet_store_t *store,
-    const xet_hash_t *xorb, uint32_t tag, uint64_t size, ngx_log_t *log);
+    const xet_hash_t *xorb, uint32_t copy_id, uint64_t size, ngx_log_t *log);
 
 /*
  * As ngx_http_xet_store_stat_job(), but for n copies; an object store gets
@@ -198,7 +198,7 @@ void ngx_http_xet_store_stat_all_job(ngx_http_xet_store_t *store,
 
 /* Reads the whole copy and compares its checksum with digest. */
 xet_status_t ngx_http_xet_store_check_job(ngx_http_xet_store_t *store,
-    const xet_hash_t *xorb, uint32_t tag, const xet_checksum_t *digest,
+    const xet_hash_t *xorb, uint32_t copy_id, const xet_checksum_t *digest,
     ngx_log_t *log);
 
 /*
@@ -206,7 +206,7 @@ xet_status_t ngx_http_xet_store_check_job(ngx_http_xet_store_t *store,
  * error.  Failures are logged.
  */
 xet_status_t ngx_http_xet_store_remove_job(ngx_http_xet_store_t *store,
-    const xet_hash_t *xorb, uint32_t tag, ngx_log_t *log);
+    const xet_hash_t *xorb, uint32_t copy_id, ngx_log_t *log);
 
 /*
  * As ngx_http_xet_store_remove_job(), but for n copies; after XET_OK the
@@ -216,17 +216,17 @@ xet_status_t ngx_http_xet_store_remove_all_job(ngx_http_xet_store_t *store,
     const ngx_http_xet_copy_name_t *names, ngx_uint_t n, ngx_log_t *log);
 
 /*
- * ngx_http_xet_store_tags.c: tags, which distinguish the copies of a xorb.  A
- * worker gets tags in blocks of consecutive numbers.
- * ngx_http_xet_store_tags_add() adds the block that starts with the tag first,
- * and ngx_http_xet_store_tags_blocks() returns the number of blocks that are
- * not used up.  Both may be called in any thread.
+ * ngx_http_xet_store_copy_ids.c: copy ids, which distinguish the copies of a
+ * xorb.  A worker gets copy ids in blocks of consecutive numbers.
+ * ngx_http_xet_store_copy_ids_add() adds the block that starts with the copy id
+ * first, and ngx_http_xet_store_copy_ids_blocks() returns the number of blocks
+ * that are not used up.  Both may be called in any thread.
  */
-#define NGX_HTTP_XET_TAGS_BLOCK   256         /* as in xet.tags_take() */
-#define NGX_HTTP_XET_TAGS_BLOCKS  4           /* of a worker */
+#define NGX_HTTP_XET_COPY_IDS_BLOCK   256     /* as in xet.copy_ids_take() */
+#define NGX_HTTP_XET_COPY_IDS_BLOCKS  4       /* of a worker */
 
-void ngx_http_xet_store_tags_add(uint32_t first);
-ngx_uint_t ngx_http_xet_store_tags_blocks(void);
+void ngx_http_xet_store_copy_ids_add(uint32_t first);
+ngx_uint_t ngx_http_xet_store_copy_ids_blocks(void);
 
 /* Returns a monotonic time in milliseconds; may be called in any thread. */
 uint64_t ngx_http_xet_store_clock(void);
@@ -244,7 +244,7 @@ uint64_t ngx_http_xet_store_clock(void);
  * too long.
  */
 xet_status_t ngx_http_xet_store_presign(ngx_http_xet_store_t *store,
-    xet_buf_t *b, const xet_hash_t *xorb, uint32_t tag, uint64_t start,
+    xet_buf_t *b, const xet_hash_t *xorb, uint32_t copy_id, uint64_t start,
     uint64_t end, time_t made, time_t seconds);
 
 /*
@@ -252,7 +252,7 @@ xet_status_t ngx_http_xet_store_presign(ngx_http_xet_store_t *store,
  * NGX_OK; NGX_DECLINED if the store is a folder; or NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_store_sign(ngx_http_xet_store_t *store,
-    const xet_hash_t *xorb, uint32_t tag, xet_s3_signed_t *out);
+    const xet_hash_t *xorb, uint32_t copy_id, xet_s3_signed_t *out);
 
 /*
  * Writes the path of a request for the copy to path, a buffer of
@@ -260,7 +260,7 @@ ngx_int_t ngx_http_xet_store_sign(ngx_http_xet_store_t *store,
  * NGX_DECLINED if the store is a folder; or NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_store_uri(ngx_http_xet_store_t *store,
-    const xet_hash_t *xorb, uint32_t tag, char *path);
+    const xet_hash_t *xorb, uint32_t copy_id, char *path);
 
 
 /*
@@ -272,7 +272,7 @@ ngx_int_t ngx_http_xet_store_uri(ngx_http_xet_store_t *store,
 typedef struct {
     ngx_http_xet_store_t  *store;
     xet_hash_t             xorb;
-    uint32_t               tag;
+    uint32_t               copy_id;
     xet_store_reader_t     reader;
     unsigned               opened:1;
 
@@ -287,7 +287,7 @@ void ngx_http_xet_copy_init(ngx_http_xet_opened_t *copy,
 
 /* Opens a copy for reading, after closing the previous one if it is open. */
 xet_status_t ngx_http_xet_copy_open_job(ngx_http_xet_opened_t *copy,
-    const xet_hash_t *xorb, uint32_t tag, ngx_log_t *log);
+    const xet_hash_t *xorb, uint32_t copy_id, ngx_log_t *log);
 
 /*
  * Announces that the caller will read the bytes [start, end) next, in order,
@@ -454,7 +454,7 @@ typedef struct {
     xet_store_t           *foreign;            /* folder of a file outside */
     xet_store_reader_t     reader;
     xet_hash_t             xorb;
-    uint32_t               tag;
+    uint32_t               copy_id;
     uint64_t               size;               /* from the row; 0: any */
     xet_checksum_t         digest;             /* from the row */
     u_char                 ends[NGX_HTTP_XET_ENDS_LEN];
@@ -481,10 +481,10 @@ typedef struct {
  * return XET_OK or XET_NOMEM.
  */
 xet_status_t ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan,
-    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
+    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t copy_id,
     uint64_t size, const xet_checksum_t *digest, const u_char *ends);
 xet_status_t ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan,
-    const ngx_str_t *folder, const xet_hash_t *xorb, uint32_t tag,
+    const ngx_str_t *folder, const xet_hash_t *xorb, uint32_t copy_id,
     uint64_t size_max, ngx_http_xet_temp_t *copy);
 
 /*
@@ -531,7 +531,7 @@ void ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan);
 
 typedef struct {
     xet_hash_t             xorb;
-    uint32_t               tag;
+    uint32_t               copy_id;
     uint64_t               sweep;              /* id of the sweep */
     uint64_t               size;               /* bytes */
     int64_t                modified;           /* time, by our clock */

@@ -9,11 +9,11 @@
 
 
 /*
- * ngx_http_xet_store_tags.c: draws a tag that no copy has had or will have, if
- * *tag is 0; any other tag stays.  Returns XET_OK, or XET_DATABASE_AWAY if the
- * worker has no tags left.
+ * ngx_http_xet_store_copy_ids.c: draws a copy id that no copy has had or will
+ * have, if *copy_id is 0; any other copy id stays.  Returns XET_OK, or
+ * XET_DATABASE_AWAY if the worker has no copy ids left.
  */
-xet_status_t ngx_http_xet_store_draw_tag(uint32_t *tag);
+xet_status_t ngx_http_xet_store_draw_copy_id(uint32_t *copy_id);
 
 /*
  * ngx_http_xet_store_report.c: counts one request to an object store.  Called

@@ -20,7 +20,7 @@
 
 
 static xet_status_t ngx_http_xet_copy_check_job(ngx_http_xet_store_t *store,
-    const xet_hash_t *xorb, uint32_t tag, const xet_checksum_t *digest,
+    const xet_hash_t *xorb, uint32_t copy_id, const xet_checksum_t *digest,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_copy_missing_job(
     ngx_http_xet_store_t *store, ngx_log_t *log);
@@ -36,12 +36,12 @@ static xet_status_t ngx_http_xet_copy_failed_job(ngx_http_xet_opened_t *copy,
 
 xet_status_t
 ngx_http_xet_store_stat_job(ngx_http_xet_store_t *store,
-    const xet_hash_t *xorb, uint32_t tag, uint64_t size, ngx_log_t *log)
+    const xet_hash_t *xorb, uint32_t copy_id, uint64_t size, ngx_log_t *log)
 {
     ngx_http_xet_copy_stat_t  look;
 
     look.name.xorb = *xorb;
-    look.name.tag = tag;
+    look.name.copy_id = copy_id;
     look.want = size;
 
     ngx_http_xet_store_stat_all_job(store, &look, 1, log);
@@ -123,7 +123,7 @@ ngx_http_xet_copy_item(xet_store_item_t *items, ngx_uint_t n, ngx_uint_t i,
 {
     items[i].name = xet_store_copy((char *) (items + n)
                                    + i * XET_STORE_COPY_MAX,
-                                   &name->xorb, name->tag);
+                                   &name->xorb, name->copy_id);
 }
 
 
@@ -145,21 +145,22 @@ ngx_http_xet_copy_missing_job(ngx_http_xet_store_t *store, ngx_log_t *log)
 
 xet_status_t
 ngx_http_xet_store_check_job(ngx_http_xet_store_t *store,
-    const xet_hash_t *xorb, uint32_t tag, const xet_checksum_t *digest,
+    const xet_hash_t *xorb, uint32_t copy_id, const xet_checksum_t *digest,
     ngx_log_t *log)
 {
     xet_status_t  rc;
 
-    rc = ngx_http_xet_copy_check_job(store, xorb, tag, digest, log);
+    rc = ngx_http_xet_copy_check_job(store, xorb, copy_id, digest, log);
 
     return (rc == XET_STORE_DAMAGED)
-           ? ngx_http_xet_copy_check_job(store, xorb, tag, digest, log) : rc;
+           ? ngx_http_xet_copy_check_job(store, xorb, copy_id, digest, log)
+           : rc;
 }
 
 
 static xet_status_t
 ngx_http_xet_copy_check_job(ngx_http_xet_store_t *store,
-    const xet_hash_t *xorb, uint32_t tag, const xet_checksum_t *digest,
+    const xet_hash_t *xorb, uint32_t copy_id, const xet_checksum_t *digest,
     ngx_log_t *log)
 {
     xet_status_t           rc;
@@ -169,7 +170,7 @@ ngx_http_xet_copy_check_job(ngx_http_xet_store_t *store,
 
     ngx_http_xet_copy_init(&copy, store);
 
-    rc = ngx_http_xet_copy_open_job(&copy, xorb, tag, log);
+    rc = ngx_http_xet_copy_open_job(&copy, xorb, copy_id, log);
 
     if (rc == XET_OK) {
         rc = store->backend->ops->size(&copy.reader, &error);
@@ -241,13 +242,13 @@ ngx_http_xet_copy_digest_job(ngx_http_xet_opened_t *copy, uint64_t size,
 
 xet_status_t
 ngx_http_xet_store_remove_job(ngx_http_xet_store_t *store,
-    const xet_hash_t *xorb, uint32_t tag, ngx_log_t *log)
+    const xet_hash_t *xorb, uint32_t copy_id, ngx_log_t *log)
 {
     char               name[XET_STORE_COPY_MAX];
     xet_status_t       rc;
     xet_store_error_t  error;
 
-    rc = xet_store_remove(store->backend, xet_store_copy(name, xorb, tag),
+    rc = xet_store_remove(store->backend, xet_store_copy(name, xorb, copy_id),
                           &error);
 
     return ngx_http_xet_store_log(store, rc, &error, log);
@@ -306,7 +307,7 @@ ngx_http_xet_copy_init(ngx_http_xet_opened_t *copy, ngx_http_xet_store_t *store)
 
 xet_status_t
 ngx_http_xet_copy_open_job(ngx_http_xet_opened_t *copy, const xet_hash_t *xorb,
-    uint32_t tag, ngx_log_t *log)
+    uint32_t copy_id, ngx_log_t *log)
 {
     xet_status_t       rc;
     xet_store_error_t  error;
@@ -314,9 +315,9 @@ ngx_http_xet_copy_open_job(ngx_http_xet_opened_t *copy, const xet_hash_t *xorb,
     ngx_http_xet_copy_close_job(copy, log);
 
     copy->xorb = *xorb;
-    copy->tag = tag;
+    copy->copy_id = copy_id;
 
-    (void) xet_store_copy(copy->reader.name, xorb, tag);
+    (void) xet_store_copy(copy->reader.name, xorb, copy_id);
 
     rc = copy->store->backend->ops->open(&copy->reader, &error);
 
@@ -394,7 +395,7 @@ ngx_http_xet_copy_failed_job(ngx_http_xet_opened_t *copy, xet_status_t rc,
 
     copy->err = error->err;
 
-    *xet_xorb_name_print(name, &copy->xorb, copy->tag) = '\0';
+    *xet_xorb_name_print(name, &copy->xorb, copy->copy_id) = '\0';
 
     ngx_log_error(NGX_LOG_CRIT, log, copy->err, "xet: xorb %s: %s", name, why);
 

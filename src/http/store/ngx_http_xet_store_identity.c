@@ -30,7 +30,7 @@
 static pthread_mutex_t  ngx_http_xet_store_identity_lock
     = PTHREAD_MUTEX_INITIALIZER;
 
-static u_char  ngx_http_xet_store_identity[NGX_HTTP_XET_IDENTITY_LEN + 1];
+static u_char    ngx_http_xet_store_identity[NGX_HTTP_XET_IDENTITY_LEN + 1];
 static uint64_t  ngx_http_xet_store_identity_seen;      /* 0: not yet read */
 
 

@@ -4,8 +4,8 @@
  * background job "gc" looks up the listed names in PostgreSQL.
  *
  * A row that refers to a copy can be added only by the upload that made the
- * copy, because the tag was drawn for this upload, and by "xet rebuild", which
- * holds a lock that is checked each time.  So a copy without a row may be
+ * copy, because the copy id was drawn for this upload, and by "xet rebuild",
+ * which holds a lock that is checked each time.  So a copy without a row may be
  * removed if it is too old for a running upload.  The order of steps is safe
  * even if a row is added at the same time:
  *
@@ -284,7 +284,7 @@ ngx_http_xet_orphans_entry(ngx_http_xet_orphans_t *o,
     if (o->folder == NGX_HTTP_XET_ORPHANS_QUARANTINE) {
 
         if (xet_xorb_quarantine_parse(&orphan->sweep, &orphan->xorb,
-                                      &orphan->tag, (u_char *) name, len) ==
+                                      &orphan->copy_id, (u_char *) name, len) ==
             XET_OK)
         {
             orphan->quarantine = 1;
@@ -297,7 +297,8 @@ ngx_http_xet_orphans_entry(ngx_http_xet_orphans_t *o,
 
     (void) ngx_sprintf(folder, "%02xi", o->folder);
 
-    if (xet_xorb_name_parse(&orphan->xorb, &orphan->tag, (u_char *) name, len)
+    if (xet_xorb_name_parse(&orphan->xorb, &orphan->copy_id, (u_char *) name,
+                            len)
         == XET_OK
         && ngx_memcmp(folder, name, 2) == 0)
     {
@@ -399,7 +400,7 @@ ngx_http_xet_orphans_take(ngx_http_xet_orphans_t *o,
     taken = &o->taken[o->ntaken];
     *taken = *orphan;
 
-    (void) xet_store_copy(name, &taken->xorb, taken->tag);
+    (void) xet_store_copy(name, &taken->xorb, taken->copy_id);
 
     if (!taken->quarantine) {
         taken->sweep = (uint64_t) ngx_pid;
@@ -482,7 +483,7 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 
         /* a crashed sweep may have restored the old name, and kept this one */
 
-        (void) xet_store_copy(copy, &o->taken[i].xorb, o->taken[i].tag);
+        (void) xet_store_copy(copy, &o->taken[i].xorb, o->taken[i].copy_id);
 
         if (item->status != XET_OK || (o->taken[i].quarantine &&
                                        ngx_http_xet_orphans_two(o, copy,
@@ -527,7 +528,7 @@ ngx_http_xet_orphans_sure(ngx_http_xet_orphans_t *o,
 
     files = o->store->backend;
 
-    (void) xet_store_copy(copy, &taken->xorb, taken->tag);
+    (void) xet_store_copy(copy, &taken->xorb, taken->copy_id);
 
     if (taken->quarantine) {
         ngx_http_xet_orphans_name(taken, name);
@@ -653,7 +654,7 @@ ngx_http_xet_orphans_name(const ngx_http_xet_orphan_t *orphan, char *name)
     ngx_memcpy(name, "tmp/", 4);
 
     *xet_xorb_quarantine_print((u_char *) name + 4, orphan->sweep,
-                               &orphan->xorb, orphan->tag)
+                               &orphan->xorb, orphan->copy_id)
     = '\0';
 }
 

@@ -44,7 +44,7 @@
 
 
 static void ngx_http_xet_scan_init(ngx_http_xet_scan_t *scan,
-    const xet_hash_t *xorb, uint32_t tag);
+    const xet_hash_t *xorb, uint32_t copy_id);
 static xet_status_t ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan,
     size_t limit, size_t *taken, ngx_log_t *log);
 static xet_status_t ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan,
@@ -66,21 +66,21 @@ static int ngx_http_xet_scan_priority(int priority);
 
 static void
 ngx_http_xet_scan_init(ngx_http_xet_scan_t *scan, const xet_hash_t *xorb,
-    uint32_t tag)
+    uint32_t copy_id)
 {
     ngx_memzero(scan, sizeof(ngx_http_xet_scan_t));
 
     scan->xorb = *xorb;
-    scan->tag = tag;
+    scan->copy_id = copy_id;
 }
 
 
 xet_status_t
 ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan, ngx_http_xet_store_t *store,
-    const xet_hash_t *xorb, uint32_t tag, uint64_t size,
+    const xet_hash_t *xorb, uint32_t copy_id, uint64_t size,
     const xet_checksum_t *digest, const u_char *ends)
 {
-    ngx_http_xet_scan_init(scan, xorb, tag);
+    ngx_http_xet_scan_init(scan, xorb, copy_id);
 
     scan->store = store;
     scan->size = size;
@@ -101,15 +101,15 @@ ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan, ngx_http_xet_store_t *store,
 
 xet_status_t
 ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan, const ngx_str_t *folder,
-    const xet_hash_t *xorb, uint32_t tag, uint64_t size_max,
+    const xet_hash_t *xorb, uint32_t copy_id, uint64_t size_max,
     ngx_http_xet_temp_t *copy)
 {
     char  name[XET_STORE_COPY_MAX];
 
-    ngx_http_xet_scan_init(scan, xorb, tag);
+    ngx_http_xet_scan_init(scan, xorb, copy_id);
 
     (void) ngx_snprintf((u_char *) scan->path, NGX_MAX_PATH, "%V/%s%Z", folder,
-                        xet_store_copy(name, xorb, tag));
+                        xet_store_copy(name, xorb, copy_id));
 
     scan->copy = copy;
     scan->foreign = xet_store_files((char *) folder->data);
@@ -303,7 +303,7 @@ ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
     xet_store_reader_init(&scan->reader, files);
 
     scan->reader.past = 1;
-    (void) xet_store_copy(scan->reader.name, &scan->xorb, scan->tag);
+    (void) xet_store_copy(scan->reader.name, &scan->xorb, scan->copy_id);
 
     scan->opened = 1;
 

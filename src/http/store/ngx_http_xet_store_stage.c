@@ -31,7 +31,7 @@
 
 
 #define NGX_HTTP_XET_STAGE_BUFFER  (4 * 1024 * 1024)
-#define NGX_HTTP_XET_STAGE_TAGS    16
+#define NGX_HTTP_XET_STAGE_COPY_IDS    16
 
 
 static void ngx_http_xet_stage_name(char *dst, const char *folder,
@@ -376,10 +376,10 @@ ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 
     rc = ngx_http_xet_store_identity_check_job(stage->store, log);
 
-    for (i = 0; rc == XET_OK && i < NGX_HTTP_XET_STAGE_TAGS; i++) {
+    for (i = 0; rc == XET_OK && i < NGX_HTTP_XET_STAGE_COPY_IDS; i++) {
 
-        file->tag = 0;
-        rc = ngx_http_xet_store_draw_tag(&file->tag);
+        file->copy_id = 0;
+        rc = ngx_http_xet_store_draw_copy_id(&file->copy_id);
 
         if (rc != XET_OK) {
             break;
@@ -388,7 +388,8 @@ ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
         file->made = (uint64_t) time(NULL);
 
         rc = backend->ops->link(backend, stage->name,
-                                xet_store_copy(name, &file->xorb, file->tag),
+                                xet_store_copy(name, &file->xorb,
+                                               file->copy_id),
                                 &error);
         if (rc == XET_AGAIN) {
             rc = XET_OK;

@@ -11,7 +11,7 @@
 
 xet_status_t
 ngx_http_xet_store_presign(ngx_http_xet_store_t *store, xet_buf_t *b,
-    const xet_hash_t *xorb, uint32_t tag, uint64_t start, uint64_t end,
+    const xet_hash_t *xorb, uint32_t copy_id, uint64_t start, uint64_t end,
     time_t made, time_t seconds)
 {
     char             name[XET_STORE_COPY_MAX], url[XET_S3_URL_MAX], range[64];
@@ -24,7 +24,7 @@ ngx_http_xet_store_presign(ngx_http_xet_store_t *store, xet_buf_t *b,
     header.value = range;
 
     grant.method = "GET";
-    grant.name = xet_store_copy(name, xorb, tag);
+    grant.name = xet_store_copy(name, xorb, copy_id);
     grant.headers = &header;
     grant.nheaders = 1;
     grant.made = made;
@@ -42,7 +42,7 @@ ngx_http_xet_store_presign(ngx_http_xet_store_t *store, xet_buf_t *b,
 
 ngx_int_t
 ngx_http_xet_store_sign(ngx_http_xet_store_t *store, const xet_hash_t *xorb,
-    uint32_t tag, xet_s3_signed_t *out)
+    uint32_t copy_id, xet_s3_signed_t *out)
 {
     char  name[XET_STORE_COPY_MAX];
 
@@ -50,7 +50,7 @@ ngx_http_xet_store_sign(ngx_http_xet_store_t *store, const xet_hash_t *xorb,
         return NGX_DECLINED;
     }
 
-    return (xet_s3_sign(store->s3, "GET", xet_store_copy(name, xorb, tag),
+    return (xet_s3_sign(store->s3, "GET", xet_store_copy(name, xorb, copy_id),
                         ngx_time(), out)
             == XET_S3_OK)
            ? NGX_OK : NGX_ERROR;
@@ -59,7 +59,7 @@ ngx_http_xet_store_sign(ngx_http_xet_store_t *store, const xet_hash_t *xorb,
 
 ngx_int_t
 ngx_http_xet_store_uri(ngx_http_xet_store_t *store, const xet_hash_t *xorb,
-    uint32_t tag, char *path)
+    uint32_t copy_id, char *path)
 {
     char  name[XET_STORE_COPY_MAX];
 
@@ -67,7 +67,7 @@ ngx_http_xet_store_uri(ngx_http_xet_store_t *store, const xet_hash_t *xorb,
         return NGX_DECLINED;
     }
 
-    return (xet_s3_path(store->s3, xet_store_copy(name, xorb, tag), path)
+    return (xet_s3_path(store->s3, xet_store_copy(name, xorb, copy_id), path)
             == XET_S3_OK)
            ? NGX_OK : NGX_ERROR;
 }

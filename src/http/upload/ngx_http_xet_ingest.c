@@ -146,7 +146,7 @@ ngx_http_xet_ingest(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_tags_then(r, ngx_http_xet_ingest_read, ing);
+    return ngx_http_xet_copy_ids_then(r, ngx_http_xet_ingest_read, ing);
 }
 
 
@@ -178,7 +178,7 @@ ngx_http_xet_ingest_files(ngx_http_request_t *r,
     ing->taken = 0;
     ing->rc = NGX_OK;
 
-    return ngx_http_xet_tags_then(r, ngx_http_xet_ingest_take, ing);
+    return ngx_http_xet_copy_ids_then(r, ngx_http_xet_ingest_take, ing);
 }
 
 

@@ -54,7 +54,7 @@
 
 typedef struct {
     xet_hash_t                 xorb;
-    uint32_t                   tag;
+    uint32_t                   copy_id;
     unsigned                   set:1;
 } ngx_http_xet_seen_t;
 
@@ -91,7 +91,7 @@ struct ngx_http_xet_register_s {
 
     unsigned                    named:1;       /* xorb and file are set */
     unsigned                    proof:1;
-    unsigned                    doubted:1;     /* suspects were checked */
+    unsigned                    suspects_checked:1;
     unsigned                    finished:1;
 };
 
@@ -260,7 +260,7 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 
         rc = ngx_http_xet_query(r, copies_lost, ngx_http_xet_register_missing,
                                 .xorbs = &reg->damage.xorbs,
-                                .tags = &reg->damage.tags);
+                                .copy_ids = &reg->damage.copy_ids);
         if (rc != NGX_AGAIN) {
             ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
         }
@@ -359,7 +359,7 @@ static ngx_int_t
 ngx_http_xet_register_batch(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg)
 {
-    if (!reg->doubted && reg->batch.columns.hashes.n) {
+    if (!reg->suspects_checked && reg->batch.columns.hashes.n) {
         return ngx_http_xet_query(r, shard_suspects,
                                   ngx_http_xet_register_suspects,
                                   .hashes = &reg->batch.columns.hashes,
@@ -368,7 +368,7 @@ ngx_http_xet_register_batch(ngx_http_request_t *r,
                                   .done = reg->suspect_xorb);
     }
 
-    reg->doubted = 0;
+    reg->suspects_checked = 0;
     reg->suspect_file = 0;
     reg->suspect_xorb = 0;
 
@@ -399,7 +399,7 @@ ngx_http_xet_register_suspects(ngx_http_request_t *r, ngx_int_t rc)
     reg = ngx_http_xet_ctx_of(r)->reg;
 
     if (rc == NGX_DECLINED) {
-        reg->doubted = 1;
+        reg->suspects_checked = 1;
         ngx_http_xet_register_marked(r, NGX_OK);
         return;
     }
@@ -425,7 +425,7 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
     ngx_http_xet_shard_suspects_row_t  row;
 
     reg->status = XET_OK;
-    reg->doubted = 1;
+    reg->suspects_checked = 1;
 
     n = ngx_http_xet_query_rows(reg->query);
 
@@ -439,7 +439,7 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
 
             reg->suspect_file = row.file;
             reg->suspect_xorb = row.xorb;
-            reg->doubted = 0;
+            reg->suspects_checked = 0;
             continue;
         }
 
@@ -451,7 +451,7 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
             look->name.xorb = *row.hash;
         }
 
-        look->name.tag = row.tag;
+        look->name.copy_id = row.copy_id;
         look->want = row.stored_size;
 
         if (++reg->nlooks == NGX_HTTP_XET_LOOKS) {
@@ -521,7 +521,7 @@ ngx_http_xet_register_looked(ngx_http_request_t *r, void *data)
 
     rc = ngx_http_xet_query(r, copies_lost, ngx_http_xet_register_marked,
                             .xorbs = &reg->damage.xorbs,
-                            .tags = &reg->damage.tags);
+                            .copy_ids = &reg->damage.copy_ids);
     if (rc != NGX_AGAIN) {
         ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
     }
@@ -738,7 +738,7 @@ ngx_http_xet_register_seen_job(ngx_http_xet_register_t *reg,
 
     seen = &reg->seen[xorb->bytes[0] & (NGX_HTTP_XET_SEEN - 1)];
 
-    if (seen->set && seen->tag == slice->tag
+    if (seen->set && seen->copy_id == slice->copy_id
         && xet_hash_equal(&seen->xorb, xorb))
     {
         return XET_OK;
@@ -754,13 +754,13 @@ ngx_http_xet_register_seen_job(ngx_http_xet_register_t *reg,
     look = &reg->looks[reg->nlooks];
 
     look->name.xorb = *xorb;
-    look->name.tag = slice->tag;
+    look->name.copy_id = slice->copy_id;
     look->want = slice->stored_size;
 
     reg->files[reg->nlooks++] = reg->verifier.hash;
 
     seen->xorb = *xorb;
-    seen->tag = slice->tag;
+    seen->copy_id = slice->copy_id;
     seen->set = 1;
 
     return XET_OK;

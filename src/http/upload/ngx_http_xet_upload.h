@@ -74,14 +74,15 @@ ngx_int_t ngx_http_xet_body_filter_init(ngx_conf_t *cf);
 
 
 /*
- * ngx_http_xet_tags.c: calls next when the worker has tags for copies, or when
- * it can't get any.  next and ngx_http_xet_tags_then() return the result of a
+ * ngx_http_xet_copy_ids.c: calls next when the worker has copy ids, or when it
+ * can't get any.  next and ngx_http_xet_copy_ids_then() return the result of a
  * content handler.
  */
-typedef ngx_int_t (*ngx_http_xet_tags_pt)(ngx_http_request_t *r, void *data);
+typedef ngx_int_t (*ngx_http_xet_copy_ids_pt)(ngx_http_request_t *r,
+    void *data);
 
-ngx_int_t ngx_http_xet_tags_then(ngx_http_request_t *r,
-    ngx_http_xet_tags_pt next, void *data);
+ngx_int_t ngx_http_xet_copy_ids_then(ngx_http_request_t *r,
+    ngx_http_xet_copy_ids_pt next, void *data);
 
 
 /* ngx_http_xet_quota.c: rejects uploads that exceed a quota. */

@@ -33,7 +33,7 @@
  * was read after this upload started: its own read could not find later damage
  * either.  Otherwise the upload reads the copy itself.  Damaged, healed and
  * removed copies need no invalidation: known damage is in the row, and a
- * healed copy has another tag.  A result is valid for five seconds, so that
+ * healed copy has another copy id.  A result is valid for five seconds, so that
  * long uploads notice damage.  The last 64 reads of intact copies are in a
  * ring.  If a read ends without a result, because its request ended, the first
  * of the waiting uploads reads the copy.
@@ -76,7 +76,7 @@ struct ngx_http_xet_xorb_commit_s {
     xet_status_t                 status;       /* result of the check */
     ngx_http_xet_damage_t        damage;       /* not recorded yet */
     ngx_uint_t                   rounds;
-    uint32_t                     replaced;     /* tag of the damaged copy */
+    uint32_t                     replaced;     /* copy id of the damaged copy */
     ngx_uint_t                   inserted;     /* new, for the handler */
     unsigned                     healed:1;     /* the row had another copy */
     unsigned                     retried:1;    /* a statement was sent again */
@@ -92,7 +92,7 @@ struct ngx_http_xet_xorb_commit_s {
 
 typedef struct {
     xet_hash_t              xorb;
-    uint32_t                tag;
+    uint32_t                copy_id;
 } ngx_http_xet_xorb_commit_remove_t;
 
 
@@ -100,7 +100,7 @@ typedef struct {
 
 typedef struct {
     xet_hash_t              xorb;
-    uint32_t                tag;
+    uint32_t                copy_id;
     uint64_t                sequence;          /* 0: none */
     ngx_msec_t              end;
 } ngx_http_xet_xorb_commit_seen_t;
@@ -201,14 +201,14 @@ ngx_http_xet_xorb_commit_cleanup(void *data)
 
     if (commit->looks && commit->status == XET_STORE_DAMAGED) {
         ngx_http_xet_damage_note(&commit->damage, &commit->file->xorb,
-                                 commit->file->tag);
+                                 commit->file->copy_id);
     }
 
     if (commit->state == NGX_HTTP_XET_XORB_COMMIT_READS) {
 
         if (commit->status == XET_STORE_DAMAGED) {
             ngx_http_xet_damage_note(&commit->damage, &commit->file->xorb,
-                                     commit->copy.tag);
+                                     commit->copy.copy_id);
         }
 
         ngx_http_xet_xorb_commit_read(commit, XET_AGAIN);
@@ -346,7 +346,7 @@ ngx_http_xet_xorb_commit_ours(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
 
         ngx_http_xet_query_release(r);
 
-        if (commit->copy.tag == commit->file->tag) {
+        if (commit->copy.copy_id == commit->file->copy_id) {
             return NGX_OK;
         }
     }
@@ -389,7 +389,7 @@ ngx_http_xet_xorb_commit_look_job(void *data, ngx_log_t *log)
 
     commit->status = ngx_http_xet_store_stat_job(commit->file->store,
                                                &commit->info->hash,
-                                               commit->file->tag,
+                                               commit->file->copy_id,
                                                commit->info->stored_size, log);
 }
 
@@ -415,7 +415,7 @@ ngx_http_xet_xorb_commit_looked(ngx_http_request_t *r, void *data)
          */
 
         ngx_http_xet_damage_note(&commit->damage, &commit->info->hash,
-                                 commit->file->tag);
+                                 commit->file->copy_id);
 
         commit->handler(r, NGX_DECLINED, XET_PLAN_CHANGED, 0);
         return;
@@ -440,7 +440,7 @@ ngx_http_xet_xorb_commit_end(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
                       "xet: xorb %s was repaired by an upload", name);
 
         remove.xorb = commit->info->hash;
-        remove.tag = commit->replaced;
+        remove.copy_id = commit->replaced;
 
         ngx_http_xet_task_detached(ngx_http_xet_xorb_commit_remove_job, &remove,
                                    sizeof(ngx_http_xet_xorb_commit_remove_t));
@@ -530,7 +530,7 @@ ngx_http_xet_xorb_commit_seen(ngx_http_xet_xorb_commit_t *commit)
         seen = &ngx_http_xet_xorb_commit_ring[i];
 
         if (seen->sequence > commit->file->began
-            && seen->tag == commit->copy.tag
+            && seen->copy_id == commit->copy.copy_id
             && ngx_current_msec - seen->end < NGX_HTTP_XET_XORB_COMMIT_VALID
             && xet_hash_equal(&seen->xorb, &commit->info->hash))
         {
@@ -560,7 +560,7 @@ ngx_http_xet_xorb_commit_reader(ngx_http_xet_xorb_commit_t *commit)
         reader = ngx_queue_data(q, ngx_http_xet_xorb_commit_t, queue);
 
         if (reader->sequence > commit->file->began
-            && reader->copy.tag == commit->copy.tag
+            && reader->copy.copy_id == commit->copy.copy_id
             && xet_hash_equal(&reader->info->hash, &commit->info->hash))
         {
             return reader;
@@ -607,7 +607,7 @@ ngx_http_xet_xorb_commit_check_job(void *data, ngx_log_t *log)
     if (commit->state == NGX_HTTP_XET_XORB_COMMIT_READS) {
         commit->status = ngx_http_xet_store_check_job(commit->file->store,
                                                     &commit->info->hash,
-                                                    commit->copy.tag,
+                                                    commit->copy.copy_id,
                                                     &commit->copy.digest, log);
     }
 
@@ -669,7 +669,7 @@ ngx_http_xet_xorb_commit_read(ngx_http_xet_xorb_commit_t *commit, xet_status_t
                                  % NGX_HTTP_XET_XORB_COMMIT_SEEN;
 
         seen->xorb = commit->info->hash;
-        seen->tag = commit->copy.tag;
+        seen->copy_id = commit->copy.copy_id;
         seen->sequence = commit->sequence;
         seen->end = ngx_current_msec;
     }
@@ -725,11 +725,11 @@ ngx_http_xet_xorb_commit_mark(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
     ngx_int_t  rc;
 
     ngx_http_xet_damage_note(&commit->damage, &commit->info->hash,
-                             commit->copy.tag);
+                             commit->copy.copy_id);
 
     rc = ngx_http_xet_query(r, copies_lost, ngx_http_xet_xorb_commit_marked,
                             .xorbs = &commit->damage.xorbs,
-                            .tags = &commit->damage.tags);
+                            .copy_ids = &commit->damage.copy_ids);
     if (rc != NGX_AGAIN) {
         commit->handler(r, rc, XET_OK, 0);
     }
@@ -773,7 +773,7 @@ ngx_http_xet_xorb_commit_heal(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
 {
     ngx_int_t  rc;
 
-    commit->replaced = commit->copy.tag;
+    commit->replaced = commit->copy.copy_id;
 
     rc = ngx_http_xet_query_xorb_heal(r, commit->info, commit->file,
                                       commit->replaced,
@@ -794,5 +794,5 @@ ngx_http_xet_xorb_commit_remove_job(void *data, ngx_log_t *log)
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
     (void) ngx_http_xet_store_remove_job(xmcf->store, &remove->xorb,
-                                         remove->tag, log);
+                                         remove->copy_id, log);
 }

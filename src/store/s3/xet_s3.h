@@ -83,16 +83,16 @@ typedef void (*xet_s3_report_pt)(const xet_s3_report_t *report);
 /* The configuration of a client, which copies the strings. */
 
 typedef struct {
-    const char  *url;                  /* "s3://bucket[/prefix]" */
-    const char  *endpoint;             /* "http[s]://host[:port]" */
-    const char  *public_endpoint;      /* for presigned URLs, NULL: endpoint */
-    const char  *region;               /* "us-east-1" */
-    const char  *credentials;          /* a file in the format of AWS tools */
-    const char  *profile;              /* section of the file, "default" */
-    const char  *certificate;          /* trusted CAs; NULL: the system's */
-    uint32_t     timeout;              /* ms, of a request with its retries */
-    uint32_t     connections;          /* limit, further requests wait */
-    uint32_t     part;                 /* bytes of a part of an upload */
+    const char       *url;             /* "s3://bucket[/prefix]" */
+    const char       *endpoint;        /* "http[s]://host[:port]" */
+    const char       *public_endpoint; /* for presigned URLs, NULL: endpoint */
+    const char       *region;          /* "us-east-1" */
+    const char       *credentials;     /* a file in the format of AWS tools */
+    const char       *profile;         /* section of the file, "default" */
+    const char       *certificate;     /* trusted CAs; NULL: the system's */
+    uint32_t          timeout;         /* ms, of a request with its retries */
+    uint32_t          connections;     /* limit, further requests wait */
+    uint32_t          part;            /* bytes of a part of an upload */
     xet_s3_report_pt  report;          /* called for each request, or NULL */
     unsigned     path_style:1;         /* the bucket is in the path */
     unsigned     conditional:1;        /* If-None-Match works on PUT */

@@ -45,15 +45,15 @@ struct xet_zt_verifier_s {
     unsigned                 values:1;     /* check values of bool, f4 */
     unsigned                 skip:1;       /* the digest is not checked */
 
-    const xet_zt_object_t   *object;
+    const xet_zt_object_t     *object;
     const xet_zt_component_t  *component;
-    uint64_t                 length;       /* stored bytes */
-    uint64_t                 left;         /* stored bytes not yet fed */
-    uint64_t                 limit;        /* of produced, bytes */
-    uint64_t                 produced;     /* bytes from the decoder */
-    uint64_t                 work;         /* bytes */
-    xet_status_t             status;
-    uint8_t                  last;         /* the last decoded byte */
+    uint64_t                   length;     /* stored bytes */
+    uint64_t                   left;       /* stored bytes not yet fed */
+    uint64_t                   limit;      /* of produced, bytes */
+    uint64_t                   produced;   /* bytes from the decoder */
+    uint64_t                   work;       /* bytes */
+    xet_status_t               status;
+    uint8_t                    last;       /* the last decoded byte */
 
     uint8_t                  buf[XET_ZT_VERIFIER_BUFFER];
 };

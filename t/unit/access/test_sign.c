@@ -103,7 +103,7 @@ test_url(xet_test_pool_t *pool, xet_sign_key_t *key, const char *ns,
     url.ranges = ranges;
     url.n = n;
 
-    (void) xet_xorb_name_parse(&url.xorb, &url.tag,
+    (void) xet_xorb_name_parse(&url.xorb, &url.copy_id,
                                (const uint8_t *) test_name,
                                strlen(test_name));
 
@@ -666,7 +666,7 @@ test_limits(xet_sign_key_t *key)
     xet_ok(path != NULL, "and the longest name");
     xet_is_u64(test_check(&key, 1, path, args, (uint64_t) INT64_MAX - 1,
                           &url), XET_OK, "check");
-    xet_is_u64(url.tag, 0x89abcdef, "its tag");
+    xet_is_u64(url.copy_id, 0x89abcdef, "its copy_id");
     test_name = HASH;
 
     for (i = 0; i <= XET_SIGN_RANGES_MAX; i++) {

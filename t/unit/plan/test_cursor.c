@@ -15,7 +15,7 @@
 #define TERMS_MAX   700
 #define CHUNKS_MAX  8192
 #define LISTS_MAX   64
-#define TAG         0x77000000
+#define COPY_ID         0x77000000
 
 
 typedef struct {
@@ -117,7 +117,7 @@ add_term(uint32_t xorb, uint32_t start, uint32_t end)
     term.stored_start = before(x->stored, start);
     term.stored_end = x->stored[end - 1];
     term.raw_length = t->len;
-    term.tag = TAG + (uint32_t) xorb;
+    term.copy_id = COPY_ID + (uint32_t) xorb;
 
     xet_term_pack(packed + nterms * XET_TERM_LEN, &term);
 
@@ -182,7 +182,7 @@ fetch_list(const xet_cursor_list_t *list)
     }
 
     ends.n = n;
-    ends.tag = TAG + k;
+    ends.copy_id = COPY_ID + k;
     ends.raw_before = before(xorbs[k].raw, list->start);
     ends.stored_before = before(xorbs[k].stored, list->start);
     ends.raw_ends = raw;

@@ -172,7 +172,7 @@ test_trimming(void)
         }
 
         ends.n = 10;
-        ends.tag = 0xf0000001;         /* xet_test_tag() of xorb 1 */
+        ends.copy_id = 0xf0000001;     /* xet_test_copy_id() of xorb 1 */
         ends.raw_before = 1000;
         ends.stored_before = 500;
         ends.raw_ends = raw;
@@ -321,7 +321,7 @@ test_contradictions(void)
                 t.stored_start = c[2];
                 t.stored_end = c[3];
                 t.raw_length = (c[1] - c[0]) * 10;
-                t.tag = 7;
+                t.copy_id = 7;
                 want.end += t.raw_length;
 
                 xet_term_pack(packed + j * XET_TERM_LEN, &t);

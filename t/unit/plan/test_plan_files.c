@@ -96,7 +96,7 @@ model_random(uint64_t *state)
             t.stored_start = x->stored[start];
             t.stored_end = x->stored[end];
             t.raw_length = x->raw[end] - x->raw[start];
-            t.tag = xet_test_tag(&t.xorb);
+            t.copy_id = xet_test_copy_id(&t.xorb);
 
             xet_term_pack(f->packed + k * XET_TERM_LEN, &t);
 

@@ -225,7 +225,7 @@ test_plan(xet_plan_t *p, xet_test_pool_t *pool, const uint8_t *packed,
 
     if (status == XET_OK && edges) {
         ends.n = p->terms[0].chunk_end - p->terms[0].chunk_start;
-        ends.tag = p->terms[0].tag;
+        ends.copy_id = p->terms[0].copy_id;
         ends.raw_before = test_end(test_raw, p->terms[0].chunk_start);
         ends.stored_before = test_end(test_stored, p->terms[0].chunk_start);
         ends.raw_ends = test_raw + p->terms[0].chunk_start * 4;
@@ -256,7 +256,7 @@ test_reference_term(xet_term_t *t, uint8_t *packed)
 
     memcpy(t->xorb.bytes, data + 96, XET_HASH_LEN);
     t->raw_length = xet_get_u32(data + 96 + 36);
-    t->tag = 1;
+    t->copy_id = 1;
     t->chunk_start = xet_get_u32(data + 96 + 40);
     t->chunk_end = xet_get_u32(data + 96 + 44);
     t->stored_start = test_end(test_stored, t->chunk_start);
@@ -375,7 +375,7 @@ test_gpt2(void)
         (void) xet_hash_parse(&term.xorb, (const uint8_t *) hash,
                               strlen(hash));
 
-        term.tag = 1;
+        term.copy_id = 1;
         term.raw_length = (uint32_t)
             json_integer_value(json_object_get(t, "unpacked_length"));
         term.stored_start = (uint32_t)
@@ -473,7 +473,7 @@ test_groups(void)
         t.stored_start = (uint32_t) k * 1000;
         t.stored_end = (uint32_t) k * 1000 + 500;
         t.raw_length = 100;
-        t.tag = 1;
+        t.copy_id = 1;
 
         xet_term_pack(packed + i * XET_TERM_LEN, &t);
     }
@@ -514,9 +514,9 @@ test_groups(void)
             ranges = json_object_get(entry, "ranges");
 
             for (k = 0; k < json_array_size(ranges); k++, n++) {
-                json_t  *r = json_array_get(ranges, k);
-                json_t  *chunks = json_object_get(r, "chunks");
-                json_t  *bytes = json_object_get(r, "bytes");
+                json_t     *r = json_array_get(ranges, k);
+                json_t     *chunks = json_object_get(r, "chunks");
+                json_t     *bytes = json_object_get(r, "bytes");
                 json_int_t  c = (json_int_t) (n < 4 ? n : n + 1);
 
                 good += json_integer_value(json_object_get(chunks, "start"))
@@ -602,7 +602,7 @@ test_edges(void)
     t.stored_start = 0xfffffffe - 10000;
     t.stored_end = 0xffffffff;
     t.raw_length = 1u << 30;
-    t.tag = 1;
+    t.copy_id = 1;
     xet_term_pack(packed, &t);
 
     want.start = UINT64_C(1) << 50;

@@ -119,7 +119,7 @@ model_random(uint64_t *state)
         t->chunk_end = end;
         t->stored_start = model_end(x->stored_ends, start);
         t->stored_end = model_end(x->stored_ends, end);
-        t->tag = 5;
+        t->copy_id = 5;
         t->raw_length = model_end(x->raw_ends, end)
                         - model_end(x->raw_ends, start);
 
@@ -166,7 +166,7 @@ model_ends(xet_plan_ends_t *ends, const xet_term_t *t)
     x = &model.xorbs[model_find(&t->xorb)];
 
     ends->n = t->chunk_end - t->chunk_start;
-    ends->tag = t->tag;
+    ends->copy_id = t->copy_id;
     ends->raw_before = model_end(x->raw_ends, t->chunk_start);
     ends->stored_before = model_end(x->stored_ends, t->chunk_start);
     ends->raw_ends = x->raw_ends + t->chunk_start * 4;

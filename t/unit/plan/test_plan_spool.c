@@ -173,7 +173,7 @@ test_trim(xet_plan_t *p)
         ends.n = t->chunk_end - t->chunk_start;
         ends.raw_before = t->chunk_start * 100;
         ends.stored_before = t->chunk_start * 50;
-        ends.tag = t->tag;
+        ends.copy_id = t->copy_id;
         ends.raw_ends = test_raw;
         ends.stored_ends = test_stored;
 

@@ -18,7 +18,7 @@ test_same(const xet_term_t *a, const xet_term_t *b)
            && a->stored_start == b->stored_start
            && a->stored_end == b->stored_end
            && a->raw_length == b->raw_length
-           && a->tag == b->tag;
+           && a->copy_id == b->copy_id;
 }
 
 
@@ -44,7 +44,7 @@ test_bytes(void)
     term.stored_start = 0x10111213;
     term.stored_end = 0x20212223;
     term.raw_length = 0x00313233;
-    term.tag = 0x40414243;
+    term.copy_id = 0x40414243;
 
     packed[XET_TERM_LEN] = 0xaa;
     xet_term_pack(packed, &term);
@@ -79,7 +79,7 @@ test_random(void)
                                        % (8192 - term.chunk_start));
         n = term.chunk_end - term.chunk_start;
 
-        term.tag = (uint32_t) xet_test_random(&state);
+        term.copy_id = (uint32_t) xet_test_random(&state);
         term.raw_length = n + (uint32_t) (xet_test_random(&state)
                                   % ((uint64_t) n * XET_CHUNK_MAX - n + 1));
         term.stored_start = (uint32_t) (xet_test_random(&state)

@@ -24,7 +24,7 @@ typedef struct {
 /* The copy of a xorb. */
 
 static inline uint32_t
-xet_test_tag(const xet_hash_t *xorb)
+xet_test_copy_id(const xet_hash_t *xorb)
 {
     return 0xf0000000 + xorb->bytes[0];
 }
@@ -48,7 +48,7 @@ xet_test_term(uint8_t *packed, unsigned xorb, uint32_t base, uint32_t start,
     t.stored_start = base + start * 50;
     t.stored_end = base + end * 50;
     t.raw_length = (end - start) * 100;
-    t.tag = xet_test_tag(&t.xorb);
+    t.copy_id = xet_test_copy_id(&t.xorb);
 
     xet_term_pack(packed, &t);
 

@@ -17,11 +17,11 @@ test_print(void)
     uint8_t     name[XET_XORB_NAME_MAX + 1];
     uint8_t    *end;
     unsigned    i;
-    uint32_t    tag;
+    uint32_t    copy_id;
     xet_hash_t  hash, back;
 
     static const struct {
-        uint32_t     tag;
+        uint32_t     copy_id;
         const char  *name;
     } cases[] = {
         { 0, HASH },
@@ -35,20 +35,20 @@ test_print(void)
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         memset(name, 0xaa, sizeof(name));
 
-        end = xet_xorb_name_print(name, &hash, cases[i].tag);
+        end = xet_xorb_name_print(name, &hash, cases[i].copy_id);
 
         xet_ok((size_t) (end - name) == strlen(cases[i].name)
                && memcmp(name, cases[i].name, strlen(cases[i].name)) == 0
                && *end == 0xaa,
-               "tag %u", cases[i].tag);
+               "copy id %u", cases[i].copy_id);
 
         memset(&back, 0, sizeof(back));
-        tag = 77;
+        copy_id = 77;
 
-        xet_is_u64(xet_xorb_name_parse(&back, &tag, name,
+        xet_is_u64(xet_xorb_name_parse(&back, &copy_id, name,
                                        (size_t) (end - name)),
                    XET_OK, "and back");
-        xet_ok(tag == cases[i].tag && xet_hash_equal(&back, &hash),
+        xet_ok(copy_id == cases[i].copy_id && xet_hash_equal(&back, &hash),
                "to the same");
     }
 }
@@ -58,7 +58,7 @@ static void
 test_refused(void)
 {
     unsigned    i;
-    uint32_t    tag;
+    uint32_t    copy_id;
     xet_hash_t  hash, before;
 
     static const char  *const  cases[] = {
@@ -73,16 +73,17 @@ test_refused(void)
 
     memset(&hash, 0x5a, sizeof(hash));
     before = hash;
-    tag = 77;
+    copy_id = 77;
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        xet_is_u64(xet_xorb_name_parse(&hash, &tag,
+        xet_is_u64(xet_xorb_name_parse(&hash, &copy_id,
                                        (const uint8_t *) cases[i],
                                        strlen(cases[i])),
                    XET_HASH_SYNTAX, cases[i]);
     }
 
-    xet_ok(tag == 77 && xet_hash_equal(&hash, &before), "nothing is written");
+    xet_ok(copy_id == 77 && xet_hash_equal(&hash, &before),
+           "nothing is written");
 }
 
 
@@ -90,14 +91,14 @@ static void
 test_aside(void)
 {
     uint8_t     name[XET_XORB_QUARANTINE_MAX + 1], *end;
-    uint32_t    tag;
+    uint32_t    copy_id;
     uint64_t    sweep;
     unsigned    i;
     xet_hash_t  hash, back;
 
     static const struct {
         uint64_t     sweep;
-        uint32_t     tag;
+        uint32_t     copy_id;
         const char  *name;
     } cases[] = {
         { 0, 0, "orphan.0." HASH },
@@ -119,7 +120,7 @@ test_aside(void)
         memset(name, 0xaa, sizeof(name));
 
         end = xet_xorb_quarantine_print(name, cases[i].sweep, &hash,
-                                        cases[i].tag);
+                                        cases[i].copy_id);
 
         xet_ok((size_t) (end - name) == strlen(cases[i].name)
                && memcmp(name, cases[i].name, strlen(cases[i].name)) == 0
@@ -127,15 +128,15 @@ test_aside(void)
 
         memset(&back, 0, sizeof(back));
 
-        xet_ok(xet_xorb_quarantine_parse(&sweep, &back, &tag, name,
+        xet_ok(xet_xorb_quarantine_parse(&sweep, &back, &copy_id, name,
                                     (size_t) (end - name))
                == XET_OK
-               && sweep == cases[i].sweep && tag == cases[i].tag
+               && sweep == cases[i].sweep && copy_id == cases[i].copy_id
                && xet_hash_equal(&back, &hash), "and back");
     }
 
     for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-        xet_is_u64(xet_xorb_quarantine_parse(&sweep, &hash, &tag,
+        xet_is_u64(xet_xorb_quarantine_parse(&sweep, &hash, &copy_id,
                                         (const uint8_t *) refused[i],
                                         strlen(refused[i])),
                    XET_HASH_SYNTAX, refused[i]);

@@ -22,10 +22,10 @@ sub collect {
 	collect_rows($t);
 
 	my @copies = map { [ split(/\|/) ] } $t->sql("SELECT encode(hash,"
-		. " 'hex'), tag FROM xet.gc_copies(1000)");
+		. " 'hex'), copy_id FROM xet.gc_copies(1000)");
 
 	for (@copies) {
-		my ($bytes, $tag) = @$_;
+		my ($bytes, $copy_id) = @$_;
 
 		# in the form that hashes are printed in: four numbers
 
@@ -33,17 +33,17 @@ sub collect {
 			pack('H*', $_))) } unpack('(a16)*', $bytes));
 
 		$t->remove_copy('xorbs/default/' . substr($hash, 0, 2)
-			. "/$hash" . ($tag ? sprintf('.%08x', $tag & 0xffffffff)
+			. "/$hash" . ($copy_id ? sprintf('.%08x', $copy_id & 0xffffffff)
 			: ''));
 	}
 
-	my ($hashes, $tags) = map { my $i = $_; join(',', map { $_->[$i] }
+	my ($hashes, $copy_ids) = map { my $i = $_; join(',', map { $_->[$i] }
 		@copies) } 0, 1;
 
 	$hashes =~ s/(\w+)/'\\x$1'/g;
 
 	$t->sql("SELECT * FROM xet.gc_removed(ARRAY[$hashes]::bytea[],"
-		. " ARRAY[$tags]::integer[])");
+		. " ARRAY[$copy_ids]::integer[])");
 
 	return scalar @copies;
 }

@@ -6,7 +6,7 @@ package Test::Xet::Copies;
 # methods list, read, damage, put and remove them without the server's
 # knowledge.  Methods of Test::Xet.
 #
-#     my ($name) = $t->copies($hash);       # xorbs/default/ab/<hash>.<tag>
+#     my ($name) = $t->copies($hash);       # xorbs/default/ab/<hash>.<copy id>
 #     my $name = $t->copy($hash);           # the only one
 #
 #     my $bytes = $t->copy_bytes($name);    # undef: not found

@@ -245,10 +245,10 @@ sub nothing_left_over {
 		$self->violation('left', "$n $what") if $n;
 	}
 
-	my %named = map { my ($hash, $tag) = split(/\|/);
-		plain_hash($hash) . ($tag ? sprintf('.%08x',
-			$tag & 0xffffffff) : '') => 1 }
-		$t->sql("SELECT encode(hash, 'hex'), tag FROM xet.xorbs");
+	my %named = map { my ($hash, $copy_id) = split(/\|/);
+		plain_hash($hash) . ($copy_id ? sprintf('.%08x',
+			$copy_id & 0xffffffff) : '') => 1 }
+		$t->sql("SELECT encode(hash, 'hex'), copy_id FROM xet.xorbs");
 
 	for (map { s!.*/!!r } $self->copies()) {
 		$self->violation('left', "a copy without a row: $_")

@@ -946,12 +946,12 @@ sub stored {
 sub copy_there {
 	my ($self, $xorb) = @_;
 
-	my ($tag, $size) = split(/\|/, $self->{t}->sql(
-		"SELECT lpad(to_hex(tag), 8, '0'), stored_size"
+	my ($copy_id, $size) = split(/\|/, $self->{t}->sql(
+		"SELECT lpad(to_hex(copy_id), 8, '0'), stored_size"
 		. " FROM xet.xorbs WHERE hash = '\\x"
 		. plain_hash($xorb->{hash}) . "'"));
 
-	my ($file) = grep { /\.$tag$/ } $self->stored($xorb);
+	my ($file) = grep { /\.$copy_id$/ } $self->stored($xorb);
 
 	return defined $file && -s $file == $size;
 }

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Generations in API paths: how the token location combines number and period,
-# and which tokens get a generation.  All rules of the API also apply to paths
-# with a generation: limits, CORS, variables, the shipped configuration and the
+# Epochs in API paths: how the token location combines number and period,
+# and which tokens get an epoch.  All rules of the API also apply to paths
+# with an epoch: limits, CORS, variables, the shipped configuration and the
 # edge.
 
 use warnings;
@@ -28,30 +28,30 @@ EOH
 access_log %%DIR%%/routes.log routes;
 
         location /with/ {
-            xet_token_generation 7 period=14d;
+            xet_token_epoch 7 period=14d;
 
             location /with/both { xet_token; }
-            location /with/off { xet_token; xet_token_generation off; }
-            location /with/number { xet_token; xet_token_generation 3; }
+            location /with/off { xet_token; xet_token_epoch off; }
+            location /with/number { xet_token; xet_token_epoch 3; }
             location /with/scope { xet_token; xet_token_scope $arg_scope; }
         }
 
         location /plain { xet_token; }
-        location /zero { xet_token; xet_token_generation 0; }
-        location /period { xet_token; xet_token_generation period=14d; }
+        location /zero { xet_token; xet_token_epoch 0; }
+        location /period { xet_token; xet_token_epoch period=14d; }
         location /zero-period {
             xet_token;
-            xet_token_generation 0 period=14d;
+            xet_token_epoch 0 period=14d;
         }
 
-        location /minute { xet_token; xet_token_generation period=1m; }
-        location /odd { xet_token; xet_token_generation 99 period=61s; }
-        location /year { xet_token; xet_token_generation period=366d; }
+        location /minute { xet_token; xet_token_epoch period=1m; }
+        location /odd { xet_token; xet_token_epoch 99 period=61s; }
+        location /year { xet_token; xet_token_epoch period=366d; }
 
         location /url {
             xet_token;
             xet_token_cas_url $arg_url;
-            xet_token_generation 1795300000;
+            xet_token_epoch 1795300000;
         }
 
         location /limited/ {
@@ -70,9 +70,9 @@ access_log %%DIR%%/routes.log routes;
             xet_cors https://hub.example;
         }
 
-        location /g5/deep/ {
+        location /e5/deep/ {
             xet_api;
-            xet_api_base /g5/deep;
+            xet_api_base /e5/deep;
             xet_auth off;
         }
 EOS
@@ -98,13 +98,13 @@ my $api = $t->url('/api');
 
 is(endpoint('/plain'), $api, 'none without the directive');
 is(endpoint('/with/off'), $api, 'off');
-is(endpoint('/with/number'), "$api/g3", 'a number');
-is(endpoint('/zero'), "$api/g0", 'the number 0');
+is(endpoint('/with/number'), "$api/e3", 'a number');
+is(endpoint('/zero'), "$api/e0", 'the number 0');
 is(endpoint('/with/scope?scope=write'), endpoint('/with/both'),
 	'inherited, who may write');
 is(endpoint('/with/scope?scope=read'), $api, 'none for who may only read');
 is(endpoint('/url?url=https://cas.example.com/x/'),
-	'https://cas.example.com/x/g1795300000', 'behind xet_token_cas_url');
+	'https://cas.example.com/x/e1795300000', 'behind xet_token_cas_url');
 
 # a period: the minute in which it began, which may change during the request
 
@@ -144,17 +144,17 @@ my $hash = $put->json()->{hash};
 is($t->get("$closed/v1/files/$hash", { %auth })->{body}, 'x' x 100000,
 	'and it comes back');
 is($t->get("$closed/v1/files/$hash")->{status}, 401, 'not without a token');
-is($t->get("/closed/g1/g2/v1/files/$hash")->{status}, 401,
+is($t->get("/closed/e1/e2/v1/files/$hash")->{status}, 401,
 	'nor is a path told that there is none');
 
 my $plan = $t->get("$closed/v2/reconstructions/$hash", { %auth })->json();
 
-unlike((values %{ $plan->{xorbs} })[0][0]{url}, qr!/g\d!,
+unlike((values %{ $plan->{xorbs} })[0][0]{url}, qr!/e\d!,
 	'URLs of data have none');
 
-is($t->get('/g5/deep/v1/health')->{status}, 200, 'a base like one');
-is($t->get('/g5/deep/g6/v1/health')->{status}, 200, 'and behind it');
-is($t->get('/g5/deep/g6/g7/v1/health')->{status}, 404, 'one at most');
+is($t->get('/e5/deep/v1/health')->{status}, 200, 'a base like one');
+is($t->get('/e5/deep/e6/v1/health')->{status}, 200, 'and behind it');
+is($t->get('/e5/deep/e6/e7/v1/health')->{status}, 404, 'one at most');
 
 # variables
 
@@ -163,7 +163,7 @@ $t->reload();
 my %routes = map { /^(\S+) (.*)/ } split(/\n/, $t->read_file('routes.log'));
 
 is($routes{"$closed/v1/files"}, 'files write', '$xet_route and $xet_scope');
-is($routes{'/closed/g1/g2/v1/files/' . $hash}, '- -', 'of no route');
+is($routes{'/closed/e1/e2/v1/files/' . $hash}, '- -', 'of no route');
 
 # --------------------------------------------------------------------------
 # cross-origin pages, and limits
@@ -179,15 +179,15 @@ is($r->header_value('Access-Control-Allow-Origin'), 'https://hub.example',
 $t->allow(qr/over "bytes"|too_many_bytes|over the limit/);
 
 my @xorbs = map { make_xorb(random_bytes($_, 400000)) } 1 .. 4;
-my @status = map { $t->http('POST', (qw! /limited /limited/g1 /limited/g2
-	/limited/g3 !)[$_] . "/v1/xorbs/default/$xorbs[$_]{hash}",
+my @status = map { $t->http('POST', (qw! /limited /limited/e1 /limited/e2
+	/limited/e3 !)[$_] . "/v1/xorbs/default/$xorbs[$_]{hash}",
 	{ 'X-Who' => 'a' }, \$xorbs[$_]{bytes})->{status} } 0 .. 3;
 
 is_deeply(\@status, [ 200, 200, 429, 429 ],
-	'bytes are counted whatever the generation');
+	'bytes are counted whatever the epoch');
 
 # --------------------------------------------------------------------------
-# the shipped configuration: large bodies, with and without a generation
+# the shipped configuration: large bodies, with and without an epoch
 
 $t->write_conf($t->shipped_conf());
 $t->reload();
@@ -199,21 +199,21 @@ $t->allow(qr/client intended to send too large body/);
 sub large {
 	my ($server, $name) = @_;
 
-	for my $generation ('', '/g0', '/g1795300000') {
+	for my $epoch ('', '/e0', '/e1795300000') {
 		for my $version ('', '/v1') {
-			my $uri = "/api$generation$version/files";
+			my $uri = "/api$epoch$version/files";
 			my $r = $server->http('PUT', $uri, {}, \$large);
 
 			is($r->{status}, 200, "$name: 81 MiB to $uri")
 				or diag(substr($r->{body}, 0, 200));
 		}
 
-		is($server->http('POST', "/api$generation/v1/shards",
+		is($server->http('POST', "/api$epoch/v1/shards",
 			{ 'Content-Length' => 81 << 20 })->{status}, 413,
-			"$name: a shard of that size, $generation");
+			"$name: a shard of that size, $epoch");
 	}
 
-	my $r = $server->put('/api/g1/g2/files', 'x');
+	my $r = $server->put('/api/e1/e2/files', 'x');
 
 	is($r->{status}, 404, "$name: two of them");
 	is($r->json()->{error}{code}, 'no_route', "$name: its code");
@@ -223,30 +223,30 @@ large($t, 'shipped');
 
 my $file = $t->upload(mix(1, 300000));
 
-is($t->post("/api/g7/v$_/shards", \$file->{shard})->{status}, 200,
+is($t->post("/api/e7/v$_/shards", \$file->{shard})->{status}, 200,
 	"shipped: a shard, v$_") for 1, 2;
 
 for my $x (@{ $file->{xorbs} }) {
-	is($t->post("/api/g7/v1/xorbs/default/$x->{hash}", \$x->{bytes})
+	is($t->post("/api/e7/v1/xorbs/default/$x->{hash}", \$x->{bytes})
 		->{status}, 200, 'shipped: a xorb');
 }
 
-is(length($t->get("/api/g7/v1/files/$file->{hash}")->{body}), 300000,
+is(length($t->get("/api/e7/v1/files/$file->{hash}")->{body}), 300000,
 	'shipped: a file');
 
 # the command line client
 
 my $path = $t->write_file('up', mix(2, 1_000_000));
-my $done = xet($t, { endpoint => $t->url('/api/g7') }, 'put', '--json', $path);
+my $done = xet($t, { endpoint => $t->url('/api/e7') }, 'put', '--json', $path);
 
 is($done->{code}, 0, 'xet put') or diag($done->{err});
-$done = xet($t, { endpoint => $t->url('/api/g8') }, 'get', '-o', "$path-out",
+$done = xet($t, { endpoint => $t->url('/api/e8') }, 'get', '-o', "$path-out",
 	$done->{json}[0]{hash});
 is($done->{code}, 0, 'xet get') or diag($done->{err});
 ok($t->read_file('up') eq $t->read_file('up-out'), 'it comes back');
 
 # --------------------------------------------------------------------------
-# the shipped edge configuration verifies uploads even with a generation in the
+# the shipped edge configuration verifies uploads even with an epoch in the
 # path
 
 my $edge = Test::Xet::Edge::edge($t);
@@ -262,8 +262,8 @@ substr($bad, 50000, 1) ^= "\x20";
 
 my $from = $t->log_size();
 
-for my $generation ('', '/g7') {
-	my $uri = "/api$generation/v1/xorbs/default/$x->{hash}";
+for my $epoch ('', '/e7') {
+	my $uri = "/api$epoch/v1/xorbs/default/$x->{hash}";
 	my $r = $edge->post($uri, \$bad);
 
 	is($r->{status}, 400, "edge: a bad xorb to $uri");

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The tags of copies: no two copies get the same tag, from any worker, whatever
-# happens to the database.  Uploads are refused while there are no tags.
+# The copy ids: no two copies get the same copy id, from any worker, whatever
+# happens to the database.  Uploads are refused while there are no copy ids.
 
 use warnings;
 use strict;
@@ -20,7 +20,7 @@ my $block = 256;
 my $seed = 0;
 
 my $t = Test::Xet->new(workers => 3, log => 'info',
-	allow => [ qr/no tags today/ ]);
+	allow => [ qr/no copy ids today/ ]);
 $t->run();
 
 # Uploads a file that is new to the store.
@@ -53,38 +53,38 @@ sub put {
 	return \%seen;
 }
 
-sub tags {
-	return $t->sql('SELECT count(*), count(DISTINCT tag),'
-		. ' count(DISTINCT tag >> 8), count(*) FILTER (WHERE tag = 0)'
+sub copy_ids {
+	return $t->sql('SELECT count(*), count(DISTINCT copy_id),'
+		. ' count(DISTINCT copy_id >> 8), count(*) FILTER (WHERE copy_id = 0)'
 		. ' FROM xet.xorbs');
 }
 
 sub take {
 	my ($db) = @_;
 
-	return $t->sql('SELECT xet.tags_take()', $db ? (db => $db) : ());
+	return $t->sql('SELECT xet.copy_ids_take()', $db ? (db => $db) : ());
 }
 
 sub asking {
 	return $t->sql('SELECT count(*) FROM pg_stat_activity'
-		. " WHERE state = 'active' AND query LIKE '%tags_take%'"
+		. " WHERE state = 'active' AND query LIKE '%copy_ids_take%'"
 		. ' AND pid <> pg_backend_pid()');
 }
 
 sub asleep {
 	return $t->sql("SELECT count(*) FROM pg_stat_activity"
-		. " WHERE wait_event = 'PgSleep' AND query ~ 'tags_take'");
+		. " WHERE wait_event = 'PgSleep' AND query ~ 'copy_ids_take'");
 }
 
 sub blocks {
-	return $t->sql('SELECT next FROM xet.tags');
+	return $t->sql('SELECT next FROM xet.copy_ids');
 }
 
 # --------------------------------------------------------------------------
 # workers
 
 is_deeply(put(60), { 200 => 60 }, 'files by three workers');
-like(tags(), qr/^60\|60\|\d\|0$/, 'each with a tag');
+like(copy_ids(), qr/^60\|60\|\d\|0$/, 'each with a copy_id');
 
 # a single worker, which sometimes needs another block
 
@@ -98,20 +98,20 @@ cmp_ok(blocks(), '>', $before, 'another block');
 $before = blocks();
 
 is_deeply(put(2 * $block + 100), { 200 => 2 * $block + 100 }, 'files');
-like(tags(), qr/^(\d+)\|\1\|\d\|0$/, 'each with another tag');
+like(copy_ids(), qr/^(\d+)\|\1\|\d\|0$/, 'each with another copy_id');
 cmp_ok(blocks(), '>', $before, 'more blocks');
 
 # --------------------------------------------------------------------------
-# no tags are available
+# no copy ids are available
 
-my $old = $t->sql("SELECT pg_get_functiondef('xet.tags_take'::regproc)");
+my $old = $t->sql("SELECT pg_get_functiondef('xet.copy_ids_take'::regproc)");
 
-$t->sql('CREATE OR REPLACE FUNCTION xet.tags_take() RETURNS bigint'
-	. " LANGUAGE plpgsql AS \$\$ BEGIN RAISE 'no tags today'; END \$\$");
+$t->sql('CREATE OR REPLACE FUNCTION xet.copy_ids_take() RETURNS bigint'
+	. " LANGUAGE plpgsql AS \$\$ BEGIN RAISE 'no copy ids today'; END \$\$");
 
 my $seen = put(4 * $block + 10);
 
-is_deeply([ sort keys %$seen ], [ 200, 503 ], 'until no tags are left');
+is_deeply([ sort keys %$seen ], [ 200, 503 ], 'until no copy ids are left');
 cmp_ok($seen->{200}, '>=', 3 * $block, 'those that were there are used');
 
 my $none = file();
@@ -123,17 +123,17 @@ $t->sql($old);
 
 ok(wait_for(20, sub {
 	file()->{status} == 200
-}), 'tags again');
+}), 'copy ids again');
 
-like(tags(), qr/^(\d+)\|\1\|\d+\|0$/, 'no two are alike');
+like(copy_ids(), qr/^(\d+)\|\1\|\d+\|0$/, 'no two are alike');
 
-# a worker that starts without tags
+# a worker that starts without copy ids
 
-$t->sql('CREATE OR REPLACE FUNCTION xet.tags_take() RETURNS bigint'
-	. " LANGUAGE plpgsql AS \$\$ BEGIN RAISE 'no tags today'; END \$\$");
+$t->sql('CREATE OR REPLACE FUNCTION xet.copy_ids_take() RETURNS bigint'
+	. " LANGUAGE plpgsql AS \$\$ BEGIN RAISE 'no copy ids today'; END \$\$");
 $t->reload();
 
-is_deeply(put(1), { 503 => 1 }, 'a worker without tags stores nothing');
+is_deeply(put(1), { 503 => 1 }, 'a worker without copy ids stores nothing');
 
 $t->sql($old);
 
@@ -141,7 +141,7 @@ ok(wait_for(20, sub {
 	file()->{status} == 200
 }), 'and does when it has some');
 
-# an upload before the first tags of a worker waits for them
+# an upload before the first copy ids of a worker waits for them
 
 $t->pg_freeze();
 $t->reload();
@@ -154,10 +154,10 @@ select(undef, undef, undef, 0.5);
 $t->pg_thaw();
 
 is($early->response('PUT', timeout => 20)->{status}, 200,
-	'an upload that is there before the first tags');
+	'an upload that is there before the first copy_ids');
 $early->close();
 
-# the client half-closes its connection before the first tags arrive: nginx
+# the client half-closes its connection before the first copy ids arrive: nginx
 # treats the client as gone
 
 my $files = $t->sql('SELECT count(*) FROM xet.files');
@@ -177,11 +177,11 @@ is($early->response('PUT', timeout => 20)->{status}, 0,
 $early->close();
 is($t->sql('SELECT count(*) FROM xet.files'), $files, 'and nothing is stored');
 
-# more early uploads than a block has tags, while PostgreSQL is slow
+# more early uploads than a block has copy ids, while PostgreSQL is slow
 
-$t->sql('ALTER FUNCTION xet.tags_take() RENAME TO tags_take_quickly');
-$t->sql('CREATE FUNCTION xet.tags_take() RETURNS bigint LANGUAGE plpgsql AS'
-	. ' $$ BEGIN PERFORM pg_sleep(0.5); RETURN xet.tags_take_quickly(); END'
+$t->sql('ALTER FUNCTION xet.copy_ids_take() RENAME TO copy_ids_take_quickly');
+$t->sql('CREATE FUNCTION xet.copy_ids_take() RETURNS bigint LANGUAGE plpgsql AS'
+	. ' $$ BEGIN PERFORM pg_sleep(0.5); RETURN xet.copy_ids_take_quickly(); END'
 	. ' $$');
 $t->pg_freeze();
 $t->reload();
@@ -205,10 +205,10 @@ $_->close() for @early;
 # the last block that the earlier worker has requested arrives first
 
 ok(wait_for(20, sub { asking() == 0 }), 'all that was asked for is there');
-$t->sql('CREATE OR REPLACE FUNCTION xet.tags_take() RETURNS bigint LANGUAGE'
-	. ' plpgsql AS $$ BEGIN IF (SELECT next FROM xet.tags) > '
+$t->sql('CREATE OR REPLACE FUNCTION xet.copy_ids_take() RETURNS bigint LANGUAGE'
+	. ' plpgsql AS $$ BEGIN IF (SELECT next FROM xet.copy_ids) > '
 	. (blocks() + 0) . ' THEN PERFORM pg_sleep(120); END IF;'
-	. ' RETURN xet.tags_take_quickly(); END $$');
+	. ' RETURN xet.copy_ids_take_quickly(); END $$');
 $t->reload();
 is(file()->{status}, 200, 'a file, and then no more blocks');
 ok(wait_for(10, sub { asleep() == 1 }), 'another one is asked for');
@@ -218,10 +218,10 @@ my @old = $t->reload();
 ok(wait_for(20, sub { !grep { kill(0, $_) } @old }),
 	'a worker ends without it');
 
-$t->sql('DROP FUNCTION xet.tags_take()');
-$t->sql('ALTER FUNCTION xet.tags_take_quickly() RENAME TO tags_take');
+$t->sql('DROP FUNCTION xet.copy_ids_take()');
+$t->sql('ALTER FUNCTION xet.copy_ids_take_quickly() RENAME TO copy_ids_take');
 
-# reads need no tags, even in a worker that starts while no commit succeeds
+# reads need no copy ids, even in a worker that starts while no commit succeeds
 
 my $known = file()->json()->{hash};
 
@@ -236,16 +236,18 @@ $t->pg()->synchronous('');
 
 ok(wait_for(20, sub { file()->{status} == 200 }), 'and written to again');
 
-# a table without its row yields no tags
+# a table without its row yields no copy ids
 
-$t->sql('CREATE TABLE xet.tags_were AS TABLE xet.tags; DELETE FROM xet.tags');
-$t->allow(qr/xet\.tags has no row/);
+$t->sql('CREATE TABLE xet.copy_ids_were AS TABLE xet.copy_ids;'
+	. ' DELETE FROM xet.copy_ids');
+$t->allow(qr/xet\.copy_ids has no row/);
 $t->reload();
 
-is(file()->{status}, 503, 'no row: no tags');
-like($t->log(), qr/xet\.tags has no row/, 'no row: the log says so');
+is(file()->{status}, 503, 'no row: no copy_ids');
+like($t->log(), qr/xet\.copy_ids has no row/, 'no row: the log says so');
 
-$t->sql('INSERT INTO xet.tags TABLE xet.tags_were; DROP TABLE xet.tags_were');
+$t->sql('INSERT INTO xet.copy_ids TABLE xet.copy_ids_were;'
+	. ' DROP TABLE xet.copy_ids_were');
 
 ok(wait_for(20, sub { file()->{status} == 200 }), 'no row: over');
 
@@ -292,18 +294,19 @@ ok(wait_for(20, sub {
 	$late->sql('SELECT NOT pg_is_in_recovery()') eq 't'
 }), 'a standby is promoted');
 
-$first{ $late->sql('SELECT xet.tags_take()') }++ for 1 .. 50;
+$first{ $late->sql('SELECT xet.copy_ids_take()') }++ for 1 .. 50;
 is(keys(%first), 250, 'and gives other blocks');
 
 $late->stop();
 
-# a snapshot of the disk has the same history, and tags_anew() tells them apart
+# a snapshot of the disk has the same history, and copy_ids_anew() tells them
+# apart
 
 my $snap = $pg->copy($t->dir() . '/snap');
 
 $snap->start();
-$snap->sql('SELECT xet.tags_anew()');
-$first{ $snap->sql('SELECT xet.tags_take()') }++ for 1 .. 50;
+$snap->sql('SELECT xet.copy_ids_anew()');
+$first{ $snap->sql('SELECT xet.copy_ids_take()') }++ for 1 .. 50;
 $first{ take() }++ for 1 .. 50;
 is(keys(%first), 350, 'a snapshot gives other blocks');
 
@@ -312,11 +315,11 @@ $snap->stop();
 is(scalar(grep { $_ % $block || $_ < 0 || $_ >= 2 ** 32 } keys %first), 0,
 	'all are blocks');
 
-# tags_take() needs no right to the table
+# copy_ids_take() needs no right to the table
 
 $pg->sql('CREATE ROLE server LOGIN', db => 'postgres');
 $t->sql('GRANT USAGE ON SCHEMA xet TO server');
-like($t->sql("SET ROLE server; SELECT xet.tags_take()"), qr/\d+$/,
+like($t->sql("SET ROLE server; SELECT xet.copy_ids_take()"), qr/\d+$/,
 	'a role without rights to the table');
 
 $t->done();

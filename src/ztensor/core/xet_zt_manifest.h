@@ -1,0 +1,149 @@
+
+/*
+ * The parser of a manifest, internals: xet_zt_manifest.c reads the items and
+ * skips or copies values, xet_zt_record.c turns items into records.
+ */
+
+#ifndef _XET_ZT_MANIFEST_H_INCLUDED_
+#define _XET_ZT_MANIFEST_H_INCLUDED_
+
+
+#include "xet_base.h"
+#include "xet_zt.h"
+
+
+#define XET_ZT_FIELD_MAX       24      /* bytes; field names are shorter */
+
+
+typedef enum {
+    xet_zt_at_root = 0,
+    xet_zt_at_key,
+    xet_zt_at_value,
+    xet_zt_at_number,
+    xet_zt_at_name,
+    xet_zt_at_record,
+    xet_zt_at_end
+} xet_zt_state_t;
+
+
+typedef enum {
+    XET_ZT_RECORD_ROOT = 0,
+    XET_ZT_RECORD_OBJECT,
+    XET_ZT_RECORD_COMPONENT,
+    XET_ZT_RECORD_SHARD
+} xet_zt_record_t;
+
+
+/* Kinds of values. */
+
+typedef enum {
+    xet_zt_of_text = 0,
+    xet_zt_of_version,
+    xet_zt_of_shard,                       /* the name of a shard */
+    xet_zt_of_digest,
+    xet_zt_of_integer,
+    xet_zt_of_declared,                    /* an integer that may be absent */
+    xet_zt_of_shape,
+    xet_zt_of_blob,                        /* offset and length */
+    xet_zt_of_attributes,
+    xet_zt_of_objects,
+    xet_zt_of_components,
+    xet_zt_of_shards
+} xet_zt_kind_t;
+
+
+typedef struct {
+    const char             *name;
+    size_t                  len;
+    xet_zt_record_t         record;
+    unsigned                in;            /* bits: containers with it */
+    unsigned                required;      /* bits: containers require it */
+    unsigned                null;          /* bits: null means absent */
+    xet_zt_kind_t           kind;
+    size_t                  offset;        /* of a text or an integer */
+} xet_zt_field_t;
+
+
+typedef struct {
+    uint8_t                *data;
+    size_t                  len;
+    size_t                  room;
+    size_t                  limit;         /* maximum bytes to copy */
+    const uint8_t          *mark;          /* bytes from here: not copied */
+    unsigned                cut:1;         /* limit exceeded: no copy */
+} xet_zt_capture_t;
+
+
+struct xet_zt_manifest_s {
+    xet_zt_manifest_conf_t  conf;
+    xet_zt_limits_t         limits;
+
+    xet_cbor_t              cbor;
+    xet_zt_keys_t           keys;
+    unsigned                in;            /* bit of the container */
+    unsigned                whole:1;       /* read from the start */
+    unsigned                text_open:1;
+    unsigned                skip:1;
+    unsigned                skip_attributes:1;
+    unsigned                skip_key:1;
+    unsigned                skip_depth;
+    unsigned                name_zero:1;   /* attribute name has a NUL */
+    uint64_t                name_len;
+
+    xet_status_t            status;
+    uint64_t                pos;
+
+    xet_zt_state_t          state;
+    xet_zt_record_t         record;        /* the open one, or of the map */
+    const xet_zt_field_t   *field;         /* NULL: unknown */
+    uint32_t                seen[XET_ZT_RECORD_SHARD + 1];
+    uint32_t                required[XET_ZT_RECORD_SHARD + 1];
+    unsigned                numbers;
+
+    uint8_t                 key[XET_ZT_FIELD_MAX];
+    size_t                  key_len;
+
+    uint8_t                *text;          /* the buffer */
+    size_t                  text_room;
+    size_t                  text_len;
+    size_t                  text_start;    /* of the open text */
+
+    xet_zt_root_t           root;
+    xet_zt_object_t         object;
+    xet_zt_component_t     *component;
+    xet_zt_shard_t          shard;
+
+    xet_zt_capture_t        root_attributes;
+    xet_zt_capture_t        attributes;
+    xet_zt_capture_t       *capture;       /* the running copy, or NULL */
+};
+
+
+/*
+ * xet_zt_manifest.c: skips an item of a value that is not interpreted, or of a
+ * key that is not text; m->skip_depth is the depth around the value or key.
+ */
+xet_status_t xet_zt_manifest_skip(xet_zt_manifest_t *m,
+    const xet_cbor_item_t *item);
+
+/* Starts a map of attributes, which is skipped, and copied if it is wanted. */
+xet_status_t xet_zt_manifest_attributes(xet_zt_manifest_t *m,
+    const xet_cbor_item_t *item);
+
+
+/* xet_zt_record.c: sets the fields that each record of m must have. */
+void xet_zt_record_require(xet_zt_manifest_t *m);
+
+/* Interprets an item of a record; never called for skipped items. */
+xet_status_t xet_zt_record_item(xet_zt_manifest_t *m,
+    const xet_cbor_item_t *item);
+
+/* Returns whether the record has had all fields that it must have. */
+int xet_zt_record_complete(const xet_zt_manifest_t *m, xet_zt_record_t record);
+
+/* Adds a part of the open text. */
+xet_status_t xet_zt_record_text(xet_zt_manifest_t *m,
+    const xet_cbor_item_t *item);
+
+
+#endif /* _XET_ZT_MANIFEST_H_INCLUDED_ */
