@@ -3,7 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The command-line tool with a bucket: verify, gc, rebuild, backup and restore
-# behave as with a folder, in both directions.
+# work as with a folder.  A backup of a folder can be restored to a bucket, and
+# the reverse.
 
 use warnings;
 use strict;
@@ -101,7 +102,7 @@ is(verify()->{code}, 0, 'repaired');
 is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 0,
 	'it is not marked any more');
 
-# a store that does not respond says nothing about its copies
+# if the store does not respond, copies are not reported as missing
 
 {
 	my $fault = fault();
@@ -115,7 +116,7 @@ is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 0,
 }
 
 # --------------------------------------------------------------------------
-# orphans, by the store's clock
+# the age of orphans, by the store's clock
 
 my $orphan = $prefix . 'xorbs/default/ab/' . 'ab' x 32 . '.00000001';
 my $young = $prefix . 'xorbs/default/ab/' . 'ab' x 32 . '.00000002';
@@ -135,7 +136,7 @@ $s3->delete($_) for $orphan, $young;
 {
 	$s3->must('POST', $copies[0], query => { uploads => '' });
 
-	# moto reports that all of them began in 2010
+	# moto reports 2010 as the start time of all uploads
 
 	is(scalar(() = $s3->uploads()), 1, 'an upload in parts');
 	is(collect($t)->{code}, 0, 'gc');
@@ -147,7 +148,7 @@ $s3->delete($_) for $orphan, $young;
 
 my $alone = send_xorb($t, mix(3, 300_000));
 
-is(scalar(copies()), @copies + 1, 'a xorb that nobody needs');
+is(scalar(copies()), @copies + 1, 'a xorb without files');
 $r = collect($t, grace => '0s');
 is($r->{code}, 0, 'gc') or diag($r->{err});
 is_deeply([ @{ $r->{json}[-1] }{qw/ xorbs copies /} ], [ 1, 1 ], 'it goes');
@@ -155,7 +156,7 @@ is_deeply([ copies() ], [ @copies ], 'and its object');
 is($t->sql('SELECT count(*) FROM xet.gc_copies'), 0, 'no note is left');
 
 # --------------------------------------------------------------------------
-# backup to a folder and to a bucket, and from each into a folder and a bucket
+# backups to a folder and to a bucket; each is restored to a folder and a bucket
 
 my $folder = $t->dir() . '/backup';
 my $bucket = $store =~ s!/a/prefix!/backup!r;
@@ -212,7 +213,7 @@ like(xet(undef, { %pg }, 'backup', $store =~ s!/prefix!!r)->{err},
 	is_deeply([ @{ $r->{json}[-1] }{qw/ xorbs faults /} ], [ $n, 0 ],
 		'verified');
 
-	# recent ones got other names, since a server is running
+	# the rebuild has renamed recent copies, because a server is running
 
 	is($t->upload($data, xorb_chunks => 8)->{hash}, $file->{hash},
 		'sent again');
@@ -246,7 +247,8 @@ sub at {
 		=~ s/timeout=\S+/timeout=2s/r;
 }
 
-# Restores into another database, with a store of either kind, and serves it.
+# Restores into another database, with a folder or a bucket, and starts a
+# server.
 
 sub restored {
 	my ($what, $from) = @_;

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The S3 client, src/store/s3, by build/tools/xet_s3: objects, multipart
-# uploads, lists, signatures.  Also a store that fails in every way, keys that
-# change, a clock that is off, and a private certificate.  XET_TEST_S3_TOOL is
-# a build of the tool with a sanitizer to test instead.
+# The S3 client, src/store/s3, tested with build/tools/xet_s3: objects,
+# multipart uploads, lists, signatures.  Also failures of the store, changed
+# keys, a wrong clock, and a private certificate.  XET_TEST_S3_TOOL names
+# another build of the tool, for example with a sanitizer.
 
 use warnings;
 use strict;
@@ -41,12 +41,12 @@ my $s3 = Test::Xet::S3->new(dir => "$dir/s3");
 my $moto = $s3->name() eq 'moto';
 my $fault = Test::Xet::S3Fault->new($s3, dir => "$dir/fault");
 
-# conditions are not sent to a store that does not support them
+# conditional requests, except for a store that does not support them
 
 my $conditional = $s3->name() ne 'garage';
 
 # --------------------------------------------------------------------------
-# a process with a client, which gets one verb after another
+# a process with an S3 client, which executes one command after another
 
 sub options {
 	my (%o) = @_;
@@ -69,7 +69,8 @@ sub client {
 	return $self;
 }
 
-# The result; {data} has what came before it, and {took} the time.
+# Returns the result of a command; {data} has the output before the result, and
+# {took} the time.
 
 sub ask {
 	my ($c, @words) = @_;
@@ -117,7 +118,7 @@ sub leave {
 	reap($c->{pid}, 20) // kill('KILL', $c->{pid});
 }
 
-# One verb in its own process.
+# Runs one command in its own process.
 
 sub once {
 	my ($options, @words) = @_;
@@ -219,7 +220,7 @@ SKIP: {
 	is($s3->get('v/c')->{body}, 'virtual', 'is in the same bucket');
 }
 
-# one connection, which is reused
+# one connection is reused for all requests
 
 $fault->zero();
 ask($c, 'cat', 'a/b') for 1 .. 5;
@@ -304,7 +305,7 @@ SKIP: {
 	ok(wait_for(20, sub { !$s3->uploads() }), 'and nothing is left of it');
 	leave($c);
 
-	# an upload that crashes
+	# the client is killed during an upload
 
 	$fault->add(op => 'UploadPart', do => 'wait', ms => 60000);
 	$c = client();
@@ -345,7 +346,7 @@ leave($c);
 
 $c = client(timeout => 8000);
 
-# the end of an upload as radosgw reports it
+# the response of radosgw to the end of an upload
 
 my $no_etag = '<CompleteMultipartUploadResult><Key>f</Key><ETag></ETag>'
 	. '</CompleteMultipartUploadResult>';
@@ -414,7 +415,7 @@ for (
 	ok(sha256_hex($s3->get($words->[1])->{body}) eq $sum, "$name: whole");
 }
 
-# a byte that differs from what was sent
+# a byte that changes on the way to the store
 
 SKIP: {
 	skip('the store takes other bytes', 2) if $s3->name() eq 's3s';
@@ -426,7 +427,7 @@ SKIP: {
 	$fault->clear();
 }
 
-# the store reports what it has received
+# the checksum that the store reports differs
 
 $fault->add(op => 'PutObject', do => 'status', status => 200, body => '',
 	headers => [ 'x-amz-checksum-sha256: ' . 'A' x 43 . '=' ],
@@ -435,14 +436,14 @@ is_result($c, [ qw/ put f\/sum hello / ], 'OK', 'and it is something else');
 is($s3->get('f/sum')->{body}, 'hello', 'sent again');
 $fault->clear();
 
-# an object that existed before is not taken for this upload
+# an older object of the same name does not count as this upload
 
 $s3->put('f/other', 'other');
 $fault->add(op => 'PutObject', do => 'drop', count => 1);
 is_result($c, [ qw/ put f\/other mine! new / ], 'EXISTS',
 	'not sure, and another object is there');
 $fault->clear();
-is($s3->get('f/other')->{body}, 'other', 'which stays');
+is($s3->get('f/other')->{body}, 'other', 'unchanged');
 
 SKIP: {
 	skip('the store knows no condition', 1) unless $conditional;
@@ -462,11 +463,11 @@ is_result($c, [ 'upload', 'f/16', $big ], 'BAD', '200, and no object');
 is($s3->head('f/16')->{status}, 404, 'so there is none');
 $fault->clear();
 
-# an upload that someone has deleted is missing, and not acknowledged
+# a multipart upload that was deleted meanwhile is an error
 
 $fault->add(op => 'CompleteMultipartUpload', do => 'status', status => 404,
 	code => 'NoSuchUpload', count => 1);
-is_result($c, [ 'upload', 'f/swept', $big ], 'AWAY', 'a swept upload');
+is_result($c, [ 'upload', 'f/swept', $big ], 'AWAY', 'a deleted upload');
 $fault->clear();
 leave($c);
 
@@ -559,7 +560,7 @@ is(ask($c, qw/ many 8 head a\/b /), join(' ', ('OK') x 8),
 # the store is frozen
 
 $s3->freeze();
-is_result($c, [ qw/ cat a\/b / ], 'AWAY', 'a store that says nothing');
+is_result($c, [ qw/ cat a\/b / ], 'AWAY', 'a store that does not respond');
 cmp_ok($c->{took}, '<', patience(4), 'in time');
 $s3->thaw();
 ok(wait_for(10, sub { return ask($c, qw/ cat a\/b /) eq 'OK' }),
@@ -567,14 +568,14 @@ ok(wait_for(10, sub { return ask($c, qw/ cat a\/b /) eq 'OK' }),
 leave($c);
 
 # --------------------------------------------------------------------------
-# the end of a process whose other threads still work: nothing that should
+# a process exits while its other threads work: nothing is logged that would
 # alert an operator
 
 $c = client();
 is_result($c, [ qw/ cat a\/b / ], 'OK', 'before the end');
 is_result($c, [ qw/ stop / ], 'OK', 'the end');
-is_result($c, [ qw/ cat a\/b / ], 'ENDED', 'behind it nothing is asked');
-like($c->{text}, qr/has ended/, 'which is told');
+is_result($c, [ qw/ cat a\/b / ], 'ENDED', 'no request after the end');
+like($c->{text}, qr/has ended/, 'with the reason');
 is_result($c, [ qw/ stop / ], 'OK', 'twice');
 leave($c);
 
@@ -608,7 +609,7 @@ is_result($c, [ qw/ cat a\/b / ], 'DENIED', 'the file is not there yet');
 $s3->write_credentials();
 is_result($c, [ qw/ cat a\/b / ], 'OK', 'now it is');
 
-# an unusable file leaves the keys as they are
+# if the new file is invalid, the client keeps its keys
 
 my $good = slurp($s3->credentials());
 
@@ -644,7 +645,7 @@ is(once({ profile => 'two' }, qw/ cat a\/b /), 'OK', 'another profile');
 $s3->write_credentials();
 leave($c);
 
-# keys of a session, then others
+# keys of a session, then permanent keys
 
 SKIP: {
 	skip('the store has no sessions', 3) unless $moto;
@@ -672,7 +673,7 @@ like($sent{authorization}, qr/signedheaders=[^,]*x-amz-security-token/,
 $s3->write_credentials();
 
 # --------------------------------------------------------------------------
-# a clock that is off: the store's clock counts
+# a wrong clock: the client signs for the store's clock
 
 $c = client();
 

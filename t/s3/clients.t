@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The real clients with a bucket: hf_xet, @huggingface/hub, curl and xet
-# download what hf_xet has uploaded, in each mode of xet_data_mode.  The
-# requests take the path of that mode.
+# download files that hf_xet has uploaded, in each mode of xet_data_mode.
+# Requests go to nginx or directly to the store, according to the mode.
 
 use warnings;
 use strict;
@@ -99,8 +99,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Since the last call: data URLs that nginx served, and requests to the store
-# that did not come from nginx.
+# Counts since the last call: data URLs that nginx has served, and requests to
+# the store that did not come from nginx.
 
 my ($log, $requests);
 

@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Clocks of nginx and of the store that differ by more than the store allows.
-# Everything works, signed for the store's clock, and the log reports the
-# difference.  Where that does not help, clients get 503 and the log says why.
+# The clocks of nginx and of the store differ by more than the store allows.
+# Requests are signed for the store's clock and succeed, and the log reports the
+# difference.  If the store still refuses them, clients get 503 and the log says
+# why.
 
 use warnings;
 use strict;
@@ -84,7 +85,7 @@ ok($t->wait_log(qr/and of this machine agree again/, 3, $from)
 	|| (sleep(6), put(), $t->wait_log(qr/and of this machine agree again/,
 		20, $from))[-1], 'right again: told');
 
-# whatever time it is signed for
+# the store refuses any time
 
 my $rows = rows();
 

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Pages of other origins that access the store directly.  The rules of
-# docs/scaling.md are set on the bucket; it applies them to a preflight and to
-# requests, and to no other origin.  A browser reads by a presigned URL and
-# uploads by a grant.
+# A page of another origin accesses the store directly.  The bucket has the CORS
+# rules of docs/scaling.md: it allows preflights and requests of that origin,
+# and of no other one.  A browser reads by a presigned URL and uploads by a
+# grant.
 
 use warnings;
 use strict;
@@ -23,7 +23,7 @@ use Test::Xet::S3;
 use JSON::PP ();
 use MIME::Base64 qw/ encode_base64 /;
 
-# Garage and radosgw support rules, too; s3proxy and s3s have none for a
+# Garage and radosgw also support rules; s3proxy and s3s have no rules for a
 # bucket.
 
 my $s3 = Test::Xet::S3->new();
@@ -65,7 +65,7 @@ my ($target) = $entry->{url} =~ m!^http://[^/]+(/.*)!;
 
 my $r = ask('GET', $target, Origin => $origin, Range => $range);
 
-is($r->{status}, 206, 'no rules: who is no browser');
+is($r->{status}, 206, 'no rules: a client that is no browser');
 is(value('access-control-allow-origin'), '',
 	'no rules: and nothing for a page');
 
@@ -203,7 +203,7 @@ sub value {
 	return scalar($r->header_value($name)) // '';
 }
 
-# The rules of the document, for the page of the test.
+# The rules of docs/scaling.md, with the origin of the test's page.
 
 sub rules {
 	my ($json) = slurp(root() . '/docs/scaling.md')

@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Data of a bucket: through nginx, which checks signatures and caches slices,
-# and by presigned URLs; what each of them refuses.
+# Data in a bucket: requests through nginx, which checks signatures and caches
+# slices; requests with presigned URLs; and requests that nginx or the store
+# refuses.
 
 use warnings;
 use strict;
@@ -91,8 +92,9 @@ nothing_of_it('the cache', $r);
 is($r->header_value('Content-Type'), 'application/octet-stream',
 	'proxy: the type of a folder');
 
-# The ETag is that of a folder, since the store may have been one before: an
-# edge takes slices with another ETag for another file.
+# The ETag is the same as for a store in a folder.  The store may have been
+# moved from a folder, and edges would treat a slice with another ETag as a part
+# of another file.
 
 my ($tag) = $xorb =~ m!([^/]+)\z!;
 
@@ -111,9 +113,8 @@ for my $case ([ 'If-None-Match', $tag, 304 ], [ 'If-None-Match', 'x', 206 ],
 
 is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 
-# The store adds headers of its own to a response.  None of them may reach the
-# client: neither in a response from the store, nor in one from the cache, nor
-# with another status.
+# The store adds its own headers to responses.  None of these headers may reach
+# the client: neither directly, nor from the cache, nor with another status.
 
 {
 	my $told = $t->upload(mix(3, 2_000_000));
@@ -134,18 +135,19 @@ is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 		nothing_of_it($name, $r);
 	}
 
-	# The store sends these headers once, since later responses come from
-	# the cache.  After a lost connection, the request is sent again.
+	# The store sends these headers once, because later responses come
+	# from the cache; after a lost connection nginx repeats the request.
 
 	my $said = $fault->used($rule);
 
-	ok($said > 0 && $said < 4, 'the store has said all of it')
+	ok($said > 0 && $said < 4, 'the store has sent the headers')
 		or diag($said);
 	nothing_of_it('HEAD', $t->head($path, \%range));
 	$fault->clear();
 }
 
-# slices can't serve several ranges at once: each range has its own URL
+# nginx cannot serve several ranges of a request from slices, so each range has
+# its own URL
 
 {
 	my $data = random_bytes(20, 600000);
@@ -170,8 +172,8 @@ is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 		'several ranges: the bytes');
 }
 
-# the same bytes with another ETag in the store, as after a move: cached and
-# fetched slices form one xorb
+# the store has the same bytes with another ETag, as after a move to another
+# bucket: cached slices and new slices form one response
 
 {
 	my $moved = $t->upload(mix(4, $size));
@@ -206,7 +208,7 @@ is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 }
 
 # --------------------------------------------------------------------------
-# without nginx
+# presigned URLs
 
 $entry = entry('/direct');
 
@@ -234,7 +236,7 @@ is(direct($other, "bytes=$entry->{range}")->{status}, 403,
 is(entry('/direct')->{url}, $entry->{url},
 	'presigned: the same within a quantum');
 
-# the newest client
+# the newest version of hf_xet
 
 my $dir = tempdir(CLEANUP => 1);
 
@@ -299,7 +301,7 @@ sub entry {
 		@{ $entry->{url_range} }{qw/ start end /}) };
 }
 
-# Headers that stores send with an object.
+# Names of headers that stores send with an object.
 
 sub said {
 	return (qw/ ETag Server Set-Cookie Vary Cache-Control x-amzn-RequestId
@@ -313,7 +315,7 @@ sub said {
 		X-From-Nowhere /);
 }
 
-# No header of the store is in the response, by name or by value.
+# Checks that the response has no header of the store, by name or by value.
 
 sub nothing_of_it {
 	my ($name, $r) = @_;

@@ -4,8 +4,9 @@
 
 # Edges of a store in a bucket: conf/edge.conf in front of an nginx that reads
 # the bucket; and an nginx with the bucket's keys, conf/xet_bucket.conf and no
-# database.  What each requests from whom, and what still works when the
-# bucket, the database, or the nginx behind the edge has failed.
+# database.  The test checks the requests that each edge sends, and the
+# responses while the bucket, the database, or the nginx behind the edge is
+# down.
 
 use warnings;
 use strict;
@@ -57,7 +58,7 @@ my $file = $origin->upload(mix(1, $size), xorb_chunks => 40);
 my $old = $origin->upload(mix(2, $size), xorb_chunks => 40);
 
 # --------------------------------------------------------------------------
-# an edge reads each slice from the bucket once, whoever requests it
+# an edge reads each slice from the bucket once, for all clients
 
 my %urls;
 
@@ -96,7 +97,7 @@ for my $name (sort keys %edges) {
 is($bare->get('/api/v1/reconstructions/' . $file->{hash})->{status}, 404,
 	'an edge of the bucket has no plans');
 
-# uploads through an edge end in the bucket
+# uploads through an edge are stored in the bucket
 
 my $edge = $edges{'edge of an nginx'};
 my $new = $edge->upload(mix(3, 3_000_000));
@@ -105,7 +106,7 @@ ok($origin->download($new->{hash})->{data} eq mix(3, 3_000_000),
 	'an upload by way of an edge');
 
 # --------------------------------------------------------------------------
-# the bucket is away: an edge serves what it has cached, and the rest is 503
+# the bucket is down: an edge serves its cached slices, and 503 for other slices
 
 my @others = entries($old);
 my @last = entries($new);
@@ -126,8 +127,8 @@ for my $name (sort keys %edges) {
 }
 
 # --------------------------------------------------------------------------
-# the database is away: data is still served, even if nobody has requested it
-# before
+# the database is down: all data is still served, even data that was not
+# requested before
 
 $origin->pg_stop('immediate');
 
@@ -142,7 +143,7 @@ is($edge->get('/api/v1/reconstructions/' . $file->{hash})->{status}, 503,
 $origin->pg_start();
 
 # --------------------------------------------------------------------------
-# nginx behind the edge is away: plans fail, and cached data does not
+# nginx behind the edge is down: reconstructions fail, and cached data is served
 
 $origin->stop();
 
@@ -163,7 +164,7 @@ done_testing();
 
 # --------------------------------------------------------------------------
 
-# Paths and ranges of all data of a file, with current URLs.
+# The paths and ranges of all data URLs of a file, newly signed.
 
 sub entries {
 	my ($of) = @_;

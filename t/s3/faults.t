@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An object store that fails: what clients get.  Nothing acknowledged is lost,
-# and everything recovers by itself.
+# Failures of an object store, and the responses that clients get.  No
+# acknowledged data is lost, and the server recovers by itself.
 
 use warnings;
 use strict;
@@ -109,7 +109,7 @@ for my $case (
 }
 
 # --------------------------------------------------------------------------
-# a bit that flips while it is read is not passed on
+# a bit that flips while a copy is read does not reach the client
 
 $fault->add(op => 'GetObject', match => 'xorbs', do => 'flip',
 	way => 'answer', at => 20000);
@@ -123,8 +123,8 @@ isnt($r->{status}, 200, 'wrong bytes: no 200');
 $fault->clear();
 $t->allow(qr/\[alert\] .* can't be read: /);
 
-# one bad read: it is repeated before an error is reported or a copy is marked
-# damaged
+# one bad read: the read is repeated before an error is reported or the copy is
+# marked as damaged
 
 $t->sql('UPDATE xet.xorbs SET damaged_at = NULL');
 
@@ -138,7 +138,7 @@ for my $at (20, 20000) {
 	$fault->clear();
 }
 
-# the same by an upload of a known xorb, and by the scrub
+# the same for an upload of a known xorb, and for the scrub
 
 my $again = random_bytes(77, 100_000);
 my $x = make_xorb($again, scheme => 'none');

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Upload grants: clients upload xorbs to the bucket themselves.  The server
-# verifies them like those that come through nginx.
+# Upload grants: clients upload xorbs directly to the bucket.  The server
+# verifies these xorbs like those that are uploaded through nginx.
 
 use warnings;
 use strict;
@@ -25,7 +25,7 @@ use File::Temp qw/ tempdir /;
 my $s3 = Test::Xet::S3->new();
 my $fault = Test::Xet::S3Fault->new($s3);
 
-# what some stores do not support: a condition on PUT, and this checksum
+# some stores do not support a condition on PUT, or this checksum
 
 my $once = $s3->name() ne 'garage';
 my $sums = $s3->name() ne 'radosgw';
@@ -87,7 +87,7 @@ cmp_ok(scalar @put, '>', 0, 'hf_xet: into the bucket');
 is_deeply([ staged() ], [], 'hf_xet: nothing is left there');
 
 # --------------------------------------------------------------------------
-# by hand
+# requests of the test itself
 
 my $xorb = make_xorb(mix(2, 500000), scheme => 'lz4');
 my $grant = grant($xorb);
@@ -114,8 +114,8 @@ is(put_granted($grant, $tail->{bytes})->{status}, 200, 'footer: put');
 is(commit($tail, $grant)->{status}, 200, 'footer: commit');
 is(object($tail), $bare->{bytes}, 'footer: is not stored');
 
-# A client can set what no signature covers, and a store keeps that with the
-# object.  A copy has the bytes only.
+# A client can send headers that the signature does not cover, and the store
+# keeps them with the uploaded object.  The copy does not have these headers.
 
 my $coded = make_xorb(mix(9, 300000));
 
@@ -189,8 +189,8 @@ is(ask($bad, body => 'x' x 5000)->{status}, 413, 'grant: a long request');
 # --------------------------------------------------------------------------
 # the bytes change while they are verified
 
-# A client can use its URL again, with bytes of the same checksum.  The test
-# itself stores the other bytes that could have that checksum.
+# A client can use its URL again, with other bytes of the same checksum.  The
+# test stores the other bytes itself, because it cannot make such bytes.
 
 my $attack = make_xorb(mix(5, 600000));
 my $rule = $fault->add(op => 'GetObject', match => 'staging', do => 'hold',
@@ -207,10 +207,10 @@ is(put_granted($grant, $attack->{bytes})->{status}, 200,
 	'changed: the URL is good again');
 $s3->put((grep { !/ours/ } staged())[0], flipped($attack->{bytes}));
 is($c->response('POST')->{status}, 200, 'changed: commit');
-is(object($attack), $attack->{bytes}, 'changed: what was looked at');
+is(object($attack), $attack->{bytes}, 'changed: the verified bytes');
 $fault->clear();
 
-# two commits at once, and the URL is used in between
+# several commits at once, and the URL is used in between
 
 my $twice = make_xorb(mix(6, 700000));
 
@@ -226,7 +226,7 @@ $s3->put($_, flipped($twice->{bytes})) for grep { !/ours/ } staged();
 my @status = sort map { $_->response('POST')->{status} } @c;
 
 ok((grep { $_ == 200 } @status), "at once: @status");
-is(object($twice), $twice->{bytes}, 'at once: what was looked at');
+is(object($twice), $twice->{bytes}, 'at once: the verified bytes');
 
 # --------------------------------------------------------------------------
 # permissions
@@ -246,7 +246,7 @@ is(ask($mine, who => 'b/b@bob')->{status}, 201,
 is(ask($mine, who => 'a/a@ann')->{status}, 200, 'but who has put it');
 
 # --------------------------------------------------------------------------
-# bytes that were uploaded without nginx count like others
+# bytes that were uploaded directly to the bucket count for limits like others
 
 {
 	my %who = ('X-Who' => 'eve');
@@ -334,7 +334,7 @@ sub staged {
 	return grep { m!/staging/! } sort keys %{ $s3->objects() };
 }
 
-# The bytes of the copy that the row names.
+# The bytes of the copy to which the row refers.
 
 sub object {
 	my ($xorb) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Many commits of upload grants at once: memory depends on the threads that
-# read, and not on the commits that wait for a thread.
+# Many commits of upload grants at once: memory depends on the number of
+# threads, and not on the number of commits that wait for a thread.
 
 use warnings;
 use strict;
@@ -38,7 +38,7 @@ my $body = '{"length":' . length($xorb->{bytes})
 my @grants = map { $t->post("/api/v1/xorb-grants/default/$xorb->{hash}",
 	\$body)->json() } 1 .. $commits;
 
-# the checksum that the store would verify does not matter here
+# stores the bytes without a checksum, which this test does not need
 
 $s3->put($_->{url} =~ m!^http://[^/]+/xet/([^?]+)!, $xorb->{bytes})
 	for @grants;

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Objects that were uploaded by grants and never committed: one sweep removes
-# all old ones, however many there are.
+# all old objects of this kind, even very many.
 
 use warnings;
 use strict;
@@ -39,7 +39,7 @@ $s3->put($prefix . sprintf('staging/%064x.%032x', $_ % 7, $_), 'x')
 	for 1 .. 600;
 $s3->put($prefix . sprintf('staging/ours/%064x.%032x', 1, 1), 'x');
 
-# less than a day old
+# objects that are less than a day old
 
 sweep();
 
@@ -57,7 +57,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Waits for the end of the sweep, which is recorded.
+# Requests a sweep, and waits until its end is recorded.
 
 sub sweep {
 	$t->sql("SELECT xet.job_now('orphans')");

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The stores and the fault proxy of the S3 tests: signatures are checked, keys
-# change, the store goes away and comes back.
+# The stores and the fault proxy of the S3 tests themselves: the store checks
+# signatures, its keys can change, and it can stop and start again.
 
 use warnings;
 use strict;
@@ -43,7 +43,7 @@ sub refused {
 		$name) or diag("$r->{status} $r->{body}");
 }
 
-# Prints no page of bytes on failure.
+# Compares bytes, without printing them on failure.
 
 sub same {
 	my ($r, $expected, $name) = @_;
@@ -143,7 +143,7 @@ SKIP: {
 	is(won(8), 1, 'of eight at once one puts it');
 }
 
-# The number of n concurrent PUTs of one object that succeed.
+# Of n concurrent conditional PUTs of one object, the number that succeed.
 
 sub won {
 	my ($n) = @_;
@@ -185,7 +185,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# another client, which shows that the harness signs as AWS does
+# another client's signature shows that the harness signs like AWS
 
 SKIP: {
 	my $python = Test::Xet::Process::build_dir() . '/s3/moto/bin/python';
@@ -272,7 +272,7 @@ sub uploads {
 }
 
 # --------------------------------------------------------------------------
-# the store is away
+# the store is down
 
 my $c = Test::Xet::HTTP->new($s3->port());
 

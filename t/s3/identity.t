@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A new bucket and a new database that get their identity while a request looks
-# it up: a result from before that is not used.
+# A new bucket and a new database get their identity while a health request
+# reads the bucket's identity: the outdated result of that request is not used.
 
 use warnings;
 use strict;
@@ -22,8 +22,8 @@ my $fault = Test::Xet::S3Fault->new($s3);
 my $t = Test::Xet->new(s3 => $s3, log => 'info',
 	s3_endpoint => $fault->endpoint());
 
-# a health request reads the bucket; its response takes less than the 5 seconds
-# after which a store counts as slow
+# a health request reads the bucket; the store delays its response by less than
+# the 5 seconds after which it counts as slow
 
 my $rule = $fault->add(op => 'GetObject', match => 'identity', count => 1,
 	do => 'hold', ms => 3500);
@@ -32,9 +32,9 @@ $t->nginx()->run();
 
 my $c = $t->http_start('GET', '/api/health', {});
 
-ok(wait_for(10, sub { $fault->used($rule) }), 'a look at the bucket');
+ok(wait_for(10, sub { $fault->used($rule) }), 'the bucket is being read');
 
-# the database starts, and with it the identity
+# the database starts, and the server creates the identity
 
 $t->pg_start();
 
@@ -48,16 +48,16 @@ ok(wait_for(10, sub {
 
 ok(defined $s3->objects('a/prefix/')->{'a/prefix/identity'},
 	'the bucket has an identity');
-ok(!$c->closed(0.1), 'the answer is still on its way');
+ok(!$c->closed(0.1), 'the response is still pending');
 
 $r = $c->response('GET', timeout => 30);
 $c->close();
 
 is($r->json()->{error}{code}, 'database_unavailable',
-	'when it comes the bucket is not a wrong one');
+	'the response does not report a wrong bucket');
 unlike($t->log(), qr/is not the store of this database/, 'and no alert');
 
-# another identity is reported from then on
+# from now on, another identity of the bucket is reported
 
 $s3->must('PUT', 'a/prefix/identity', body => '0' x 32 . "\n");
 $t->allow(qr/is not the store of this database: it has another identity/);

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Many objects of a bucket at once: HEAD and DELETE by the client,
-# src/store/s3, by build/tools/xet_s3, with a store that fails for some or all
-# of them.  Also the callers: a shard's commit, a dedup response, the
-# collectors.
+# HEAD and DELETE for many objects of a bucket at once, with build/tools/xet_s3
+# and a store that fails for some or all of these requests.  The test also
+# covers the callers of these functions: the commit of a shard, a dedup
+# response, the collectors.
 
 use warnings;
 use strict;
@@ -53,18 +53,18 @@ my @here = map { $_ == 3 || $_ == 17 ? 'NOT_FOUND' : "OK:$_" } 0 .. 39;
 
 is_deeply(all('head-all', 40), [ 'OK', @here ], 'two that are not there');
 
-# some that fail, once and permanently
+# requests that fail once, and a request that fails permanently
 
 my $rule = $fault->add(op => 'HEAD', match => '00[5-9]', do => 'status',
 	status => 503, count => 5);
 
-is_deeply(all('head-all', 40), [ 'OK', @here ], 'five are asked for again');
+is_deeply(all('head-all', 40), [ 'OK', @here ], 'five requests are repeated');
 is($fault->used($rule), 5, 'they were refused');
 $fault->clear();
 
 $rule = $fault->add(op => 'HEAD', match => '020', do => 'drop', count => 1);
-is_deeply(all('head-all', 40), [ 'OK', @here ], 'and one without an answer');
-is($fault->used($rule), 1, 'it had none');
+is_deeply(all('head-all', 40), [ 'OK', @here ], 'one dropped: repeated');
+is($fault->used($rule), 1, 'one was dropped');
 $fault->clear();
 
 $fault->add(op => 'HEAD', match => '002', do => 'status', status => 503);
@@ -73,12 +73,13 @@ my $all = all('head-all', 40, timeout => 1000);
 
 is($all->[0], 'AWAY', 'one fails for good: so does all');
 is_deeply([ @$all[1, 2, 3] ], [ 'OK:0', 'OK:1', 'AWAY' ],
-	'what was asked for has its own result');
-is($all->[4], 'AWAY', 'what is not there may be so for any reason');
-is($all->[40], 'AWAY', 'nothing more is begun');
+	'completed requests have their results');
+is($all->[4], 'AWAY', 'a request without a result is no 404');
+is($all->[40], 'AWAY', 'no more requests are sent');
 $fault->clear();
 
-# the ones before are deleted, and the next attempt continues
+# one delete fails: objects before it are deleted, and the next attempt deletes
+# the rest
 
 $fault->add(op => 'DELETE', match => '030', do => 'status', status => 403,
 	code => 'AccessDenied');
@@ -121,10 +122,10 @@ my $file = $t->upload($data, sizes => [ (20000) x 30 ], xorb_chunks => 1);
 
 is(scalar(copies()), 30, 'xorbs in the bucket');
 cmp_ok(delayed('HEAD', 30, sub { is(shard()->{status}, 200,
-	'a shard of them') }), '>=', 8, 'is looked at, many at once');
+	'a shard of them') }), '>=', 8, 'many copies are checked at once');
 
-# two are missing: the response names the first one of the file, and both are
-# recorded
+# two xorbs are missing: the response names the first one in the file, and both
+# are recorded
 
 my @lost = @{ $file->{xorbs} }[7, 20];
 
@@ -136,19 +137,19 @@ my $r = shard();
 
 is($r->{status}, 400, 'two are missing');
 like($r->{body}, qr/file $file->{hash} refers to xorb $lost[0]{hash}, /,
-	'the first is told of');
+	'the first one is named');
 is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 2,
-	'both are on record');
+	'both are recorded');
 
 $file = $t->upload($data, sizes => [ (20000) x 30 ], xorb_chunks => 1);
 is(scalar(copies()), 30, 'sent again');
-is(shard()->{status}, 200, 'and the shard is taken');
+is(shard()->{status}, 200, 'and the shard is accepted');
 
-# an error of the shard is reported if the copies before it exist
+# an error of one copy is reported if the earlier copies of the shard exist
 
 $rule = $fault->add(op => 'HEAD', match => $lost[0]{hash}, do => 'status',
 	status => 403, code => 'AccessDenied');
-is(shard()->{status}, 503, 'a copy that nothing is known of');
+is(shard()->{status}, 503, 'the state of a copy is unknown');
 $fault->clear();
 is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 0,
 	'is not lost');
@@ -207,8 +208,8 @@ sub all {
 	return [ $result // $out, split(' ', $each // '') ];
 }
 
-# Runs something with a slow store.  Returns how many requests of a method were
-# in progress at the same time.
+# Runs code with a slow store; returns how many requests of a method were in
+# progress at the same time.
 
 sub delayed {
 	my ($method, $n, $code) = @_;

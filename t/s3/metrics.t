@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Metrics of an object store: each request that it gets, by method and outcome,
-# and the results of upload grants.
+# Metrics of an object store: its requests, by method and outcome, and the
+# results of upload grants.
 
 use warnings;
 use strict;
@@ -32,7 +32,7 @@ my $xorb = make_xorb(mix(1, 20_000_000));
 my $file;
 
 # --------------------------------------------------------------------------
-# as many as the store has counted
+# the metrics equal the counts of the store
 
 is(post($xorb)->{status}, 200, 'an upload');
 $file = $t->upload(mix(2, 3_000_000));
@@ -98,7 +98,8 @@ $fault->clear();
 ok(wait_for(20, sub { post(make_xorb(mix(6, 300_000)))->{status} == 200 }),
 	'a store that is away: over');
 
-# a worker that has sent no request since then withholds requests for a second
+# a worker that has sent no request since the store recovered may withhold
+# requests for one more second
 
 select(undef, undef, undef, 1.5);
 
@@ -128,7 +129,7 @@ $t->reload();
 ok(wait_for(20, sub { value('xet_workers') == 2 }), 'a reload');
 cmp_ok(requests(), '>=', $requests, 'a reload: nothing is forgotten');
 
-# without a bucket there are no such metrics
+# a store in a folder has no such metrics
 
 my $folder = Test::Xet->new(workers => 1,
 	server => "location = /metrics {\nxet_metrics;\n}");

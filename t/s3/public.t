@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A store whose public name for clients differs from nginx's.  The URLs for
-# clients have that name, and are signed for it; nginx itself never uses it.
+# A store with one host name for clients and another one for nginx.  The URLs
+# for clients have the public name and are signed for it; nginx never uses it.
 
 use warnings;
 use strict;
@@ -95,7 +95,7 @@ my $grant = $t->post("/api/v1/xorb-grants/default/$xorb->{hash}",
 
 like($grant->{url}, qr!^\Q$public\E/xet/a/prefix/staging/!, 'grant: whose');
 
-# through nginx the client sees no name of the store
+# URLs through nginx contain no name of the store
 
 ($entry) = map { @$_ } values %{ $t->get("/api/v1/reconstructions/$hash")
 	->json()->{fetch_info} };

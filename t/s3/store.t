@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A store in a bucket: uploads become objects.  They are read back as files, as
-# ranges of xorbs through nginx, and by presigned URLs.
+# A store in a bucket: uploads become objects.  The data is read back as files,
+# as ranges of xorbs through nginx, and by presigned URLs.
 
 use warnings;
 use strict;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# TLS to the store: only a certificate of the trusted CA, for this host and
-# valid today, is accepted.  With any other one clients get 503, nothing is
-# acknowledged, and the log says why.
+# TLS to the store: a certificate is accepted only if it is from the trusted CA,
+# for this host, and valid today.  With any other certificate clients get 503,
+# no upload is acknowledged, and the log says why.
 
 use warnings;
 use strict;
