@@ -207,7 +207,7 @@ is(put_granted($grant, $attack->{bytes})->{status}, 200,
 	'changed: the URL is good again');
 $s3->put((grep { !/ours/ } staged())[0], flipped($attack->{bytes}));
 is($c->response('POST')->{status}, 200, 'changed: commit');
-is(object($attack), $attack->{bytes}, 'changed: the verified bytes');
+is(object($attack), $attack->{bytes}, 'changed: what was verified');
 $fault->clear();
 
 # several commits at once, and the URL is used in between
@@ -226,7 +226,7 @@ $s3->put($_, flipped($twice->{bytes})) for grep { !/ours/ } staged();
 my @status = sort map { $_->response('POST')->{status} } @c;
 
 ok((grep { $_ == 200 } @status), "at once: @status");
-is(object($twice), $twice->{bytes}, 'at once: the verified bytes');
+is(object($twice), $twice->{bytes}, 'at once: what was verified');
 
 # --------------------------------------------------------------------------
 # permissions
