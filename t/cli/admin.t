@@ -206,7 +206,7 @@ is_deeply([ map { join(' ', $_->{action}, $_->{repo}, $_->{done} ? 1 : 0,
 	'repo.create c/c 0', 'repo.add c/c 0 ' . 'ab' x 32,
 	"repo.remove c/c 1 $hash", "repo.remove c/c 0 $hash",
 	'repo.delete c/c 1', 'repo.delete c/c 0', 'repo.public c/c 0'
-], 'each act is told') or diag(explain(\@acts));
+], 'each action is logged') or diag(explain(\@acts));
 like($acts[0]{time}, qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/, 'when');
 ok(length($acts[0]{role}), 'and by whom');
 

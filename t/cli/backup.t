@@ -246,7 +246,7 @@ my $old = "xorbs/default/ab/" . 'ab' x 32 . '.00000001';
 spew("$backup/$old", 'x');
 is(backup('--keep', 1)->{json}[0]{removed}, 1, 'a copy that none needs');
 ok(!-e "$backup/$old", 'is gone');
-ok(-e "$backup/xorbs/default/00/notes.txt", 'what is no copy is left');
+ok(-e "$backup/xorbs/default/00/notes.txt", 'a file that is no copy is kept');
 is(scalar(generations()), 1, 'one is kept');
 is_deeply([ grep { !/notes/ } names($backup) ], [ names($t->store()) ],
 	'with all that it needs');

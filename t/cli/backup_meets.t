@@ -73,7 +73,7 @@ is($one->{code}, 1, 'with a damaged copy') or diag($one->{err});
 is($one->{json}[0]{lost}, 1, 'the damaged one');
 is($one->{json}[0]{files}, 3, 'files of the snapshot');
 is($t->sql("SELECT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0)"),
-	't', 'the collector may go on');
+	't', 'the collector may continue');
 like(slurp((glob("$backup/generations/*.notes"))[0]),
 	qr/^lost \S+\n|^healed \S+ \S+ \d+ \w+\n/m, 'notes');
 is(xet(undef, 'backup', '--verify', $backup)->{code}, 0, 'it is whole');
@@ -87,7 +87,7 @@ whole('held', 1, 2);
 is($r->get("/api/v1/files/$file{4}{hash}")->{status}, 404,
 	'what came later is not there');
 is($r->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 1,
-	'what is lost is marked');
+	'the lost xorb is marked');
 
 # a client that refers to a newer xorb gets an error, and may send the xorb
 # again
@@ -102,7 +102,7 @@ is(($shard->json() // {})->{error}{code}, 'unknown_xorb', 'and why');
 is($r->upload($data{4}, xorb_chunks => 3)->{hash}, $file{4}{hash},
 	'sent again');
 is($r->upload($data{3}, xorb_chunks => 3, scheme => 'lz4')->{hash},
-	$file{3}{hash}, 'and what was lost');
+	$file{3}{hash}, 'and the file of the lost xorb');
 whole('sent again', 1 .. 4);
 empty();
 
@@ -164,10 +164,10 @@ my $inode = (stat("$backup.kill/$names[0]"))[1];
 my $three = xet(undef, { @from }, 'backup', '--json', "$backup.kill");
 
 is($three->{code}, 0, 'and once more') or diag($three->{err});
-is($three->{json}[0]{new}, @names - 1, 'what was whole is not copied');
-is((stat("$backup.kill/$names[0]"))[1], $inode, 'what was whole is as it was');
+is($three->{json}[0]{new}, @names - 1, 'intact copies are not copied again');
+is((stat("$backup.kill/$names[0]"))[1], $inode, 'the intact copy is unchanged');
 ok(slurp("$backup.kill/$names[1]") eq slurp($t->store() . "/$names[1]"),
-	'what was not is whole');
+	'the damaged copy is replaced');
 is(xet(undef, 'backup', '--verify', "$backup.kill")->{code}, 0, 'verified');
 is_deeply([ glob("$backup.kill/tmp/*") ], [], 'nothing is left');
 

@@ -111,9 +111,9 @@ is($copy->sql('SELECT pg_is_in_recovery()'), 'f', 'a clone');
 is_deeply(orphans($copy, '--orphans'), [ 0, 1 + @{ $two->{xorbs} }, '' ],
 	'clone: orphans');
 is_deeply(removed($copy), [ 0, 1, 0 + @{ $two->{xorbs} }, '' ],
-	'clone: what it can not know is left');
+	'clone: newer files are kept');
 is_deeply(files(), [ grep { $_ ne $stray } @$all ],
-	'clone: what is older than all is removed');
+	'clone: an old orphan is removed');
 is(xet($t, 'verify', $two->{hash})->{code}, 0, 'clone: no byte is lost');
 
 # a database without any xorb

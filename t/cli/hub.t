@@ -174,7 +174,7 @@ my $last = $r->{json}[-1];
 is($r->{code}, 0, 'put') or diag($r->{err});
 is($r->{err}, '', 'put: without a word');
 is($last->{files}, $count, 'put: all files');
-is(scalar(@{ $r->{json} }), $count + 1, 'put: all are told');
+is(scalar(@{ $r->{json} }), $count + 1, 'put: all are reported');
 is($last->{repo}, 'me/model', 'put: the repo');
 is(requests(qr!POST /api/repos/create 200!), 1, 'put: which is made');
 is(requests(qr!POST /api/\S+/commit/!), 1, 'put: one commit');
@@ -403,7 +403,7 @@ hub_xet('rm', 'me/model/there');
 $r = hub_xet('put', 'in/new', 'data/run/b.bin');
 is($r->{code}, 1, 'a file that is not there makes no repo');
 like($r->{err}, qr!^xet: data/run: no such repository; .* hf://!,
-	'a file that is not there: is told');
+	'a missing file: the error');
 $r = hub_xet('put', '--endpoint', $t->url('/cas'), 'in/new', 'me/model/b.bin');
 is($r->{code}, 4, 'a file that is not there: not with --endpoint');
 is($t->get('/api/models/data/run')->{status}, 404, 'no repo is there');
@@ -441,7 +441,7 @@ same('in/a', 'p', 'token: as it was');
 
 $r = token_xet('alice', 'put', '--json', 'in/new', 'hf://me/mine/x');
 is($r->{code}, 0, 'token: who "me" is') or diag($r->{err});
-is($r->{json}[-1]{repo}, 'alice/mine', 'token: is told');
+is($r->{json}[-1]{repo}, 'alice/mine', 'token: the repo');
 is(token_xet('bob', 'get', 'alice/mine/x', '-o', '-')->{out}, 'new',
 	'token: and read by others');
 is(join(' ', map { $_->{repo} } @{ token_xet('alice', 'ls', '--json', 'me')
@@ -450,7 +450,7 @@ is(join(' ', map { $_->{repo} } @{ token_xet('alice', 'ls', '--json', 'me')
 $r = token_xet('bob', 'put', 'in/new', 'alice/own/x');
 is($r->{code}, 4, 'token: of another');
 like($r->{err}, qr/: 403: You may read this repository, but not write/,
-	'token: is told why');
+	'token: the reason');
 is(token_xet('', 'ls', 'alice/own')->{code}, 4, 'token: none');
 is(hub_xet({ env => { HF_ENDPOINT => $t->url('', 8081),
 	HF_TOKEN => "hf_$token{alice}" } }, 'ls', 'alice/own')->{code}, 0,
@@ -488,7 +488,7 @@ for my $verb (qw/ verify info /) {
 			'alice/own/same', $entry->{hash});
 		is($r->{code}, 2, "token: $verb: $options[0]: not for two");
 		like($r->{err}, qr/^xet: token: is for one server/,
-			"token: $verb: $options[0]: is told");
+			"token: $verb: $options[0]: the error");
 	}
 }
 
@@ -632,9 +632,9 @@ like($r->{err}, qr/bytes are kept in two\.xet-part/, 'get: which is told');
 unlink($t->dir() . '/slow');
 
 $r = hub_xet('get', '--json', 'me/up', '-o', 'down');
-is($r->{code}, 0, 'get: goes on');
+is($r->{code}, 0, 'get: resumed');
 cmp_ok($r->{json}[0]{received_bytes}, '<', 199 * $mib,
-	'get: with what was missing');
+	'get: only the missing data');
 is(sha256_file("$dir/down/two"), sha256_file("$dir/up/two"), 'get: is right');
 
 # --------------------------------------------------------------------------
@@ -687,7 +687,7 @@ my $tree = 'http://127.0.0.1:1/elsewhere';
 lie([ $one ], link => "<$tree?cursor=2>; rel=\"next\"",
 	tree2 => [ { %$one, path => 'two' } ]);
 is(lied()->{code}, 0, 'lies: a page of another place');
-ok(-f "$dir/out$lied/two", 'lies: is asked for where the first was');
+ok(-f "$dir/out$lied/two", 'lies: requested from the same server');
 
 lie([ $one ], link => "<$tree?recursive=true>; rel=\"next\"");
 refused(4, 'the same page for ever', 1);
@@ -723,7 +723,7 @@ is(sha256_file("$dir/m/one"), $entry->{sha256}, 'lies: but where it should');
 
 lie([ $one ], paths => [ { %$one, path => 'other' } ]);
 $r = hub_xet({ lying() }, 'get', 'me/m/one', '-o', 'x1', '--retries', 0);
-is($r->{code}, 4, 'lies: another path than that asked for');
+is($r->{code}, 4, 'lies: another path than requested');
 is_deeply([ glob("$dir/x1/*") ], [], 'lies: is not taken for it');
 
 lie([], paths => [ { %$one, path => 'other' } ]);
@@ -738,13 +738,13 @@ lie([ { %$one, lfs => { oid => 'ab' x 32 } }, { %$one, path => 'two' } ]);
 $r = hub_xet({ lying() }, 'verify', '--json', 'me/m', '--retries', 0);
 is($r->{code}, 1, 'lies: verify');
 is_deeply([ map { $_->{file} } @{ $r->{json} } ], [ 'two' ],
-	'lies: verify: goes on');
+	'lies: verify: continues');
 
 lie([ $one ], paths => [ { %$one, lfs => { oid => 'ab' x 32 } } ]);
 $r = hub_xet({ lying() }, 'get', 'me/m/one', '-o', 'x2', '--retries', 0);
 is($r->{code}, 1, 'lies: another SHA-256');
 is($r->{err}, "xet: x2: does not match the SHA-256 on the server; the data have"
-	. " $entry->{sha256}\n", 'lies: is told');
+	. " $entry->{sha256}\n", 'lies: the output');
 ok(!-e "$dir/x2", 'lies: and has no name');
 is(hub_xet({ lying() }, 'get', 'me/m/one', '-o', '-', '--retries', 0)
 	->{code}, 1, 'lies: another SHA-256, to a pipe');
@@ -771,7 +771,7 @@ $r = token_xet('alice', 'import', 'refuses');
 is($r->{code}, 4, 'import: one is refused') or diag($r->{err});
 is(token_xet('alice', 'get', 'alice/late/x', '-o', '-')->{out},
 	'models--alice--late', 'import: and the others are not');
-is($r->{err} =~ tr/\n//, 1, 'import: is told once') or diag($r->{err});
+is($r->{err} =~ tr/\n//, 1, 'import: one message') or diag($r->{err});
 
 SKIP: {
 	my $python = build_dir() . '/clients/huggingface_hub/bin/python';
@@ -821,7 +821,7 @@ SKIP: {
 	is($r->{code}, 3, 'import: links that lead out');
 	is($r->{json}[-1]{files}, 0, 'import: are not followed');
 	is(scalar(() = $r->{err} =~ /leads out of the cache/g), 4,
-		'import: which is told');
+		'import: with a message');
 	like($r->{err}, qr/^xet: loop: Too many/m, 'import: nor are blobs');
 	unlink(map { "$snapshot/$_" } qw/ passwd up refs above loop /);
 

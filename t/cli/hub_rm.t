@@ -84,7 +84,7 @@ spew($t->dir() . '/hub.log', '');
 my $r = hub_xet('rm', '-r', '--json', 'buckets/me/many/d');
 
 is($r->{code}, 0, 'many: rm') or diag($r->{err});
-is(scalar(@{ $r->{json} }), $files, 'many: each is told');
+is(scalar(@{ $r->{json} }), $files, 'many: each is reported');
 
 my ($pages, $most) = (0, 0);
 
@@ -101,7 +101,7 @@ is($most, 10, 'many: ten pages are held');
 ok(wait_for(60, sub { $t->sql("SELECT idx_tup_read >= $files"
 	. " FROM pg_stat_user_indexes"
 	. " WHERE indexrelname = 'hub_paths_pkey'") eq 't' }),
-	'many: what was read is known');
+	'many: statistics are up to date');
 cmp_ok($t->sql("SELECT idx_tup_read FROM pg_stat_user_indexes"
 	. " WHERE indexrelname = 'hub_paths_folder'"), '<', 20 * $files,
 	'many: entries of the folder that were read');
@@ -128,7 +128,7 @@ for my $what ([ 'a1', 'drop' ], [ 'a2', 'lost' ], [ '-r', 'd', 'lost' ],
 	$r = lost('rm', '--json', @options, "me/model/$path");
 	is($r->{code}, 0, "$do: $path: exit status") or diag($r->{err});
 	is($r->{err}, '', "$do: $path: without a word");
-	is($r->{json}[0]{removed}, $path, "$do: $path: is told");
+	is($r->{json}[0]{removed}, $path, "$do: $path: reported");
 	is($fault->used($rule), 1, "$do: $path: once");
 	$fault->clear();
 	is_deeply([ grep { $_->{path} =~ /^\Q$path\E(?:\/|\z)/ }
@@ -137,7 +137,7 @@ for my $what ([ 'a1', 'drop' ], [ 'a2', 'lost' ], [ '-r', 'd', 'lost' ],
 }
 
 $r = lost('rm', 'me/model/a1');
-is($r->{code}, 1, 'what was not there before') or diag($r->{err});
+is($r->{code}, 1, 'a missing file is an error') or diag($r->{err});
 
 my $rule = $fault->add(op => 'POST', do => 'status', status => 429,
 	count => 1, retry_after => 1);
@@ -161,7 +161,7 @@ my $hash = $file->{hash};
 $rule = $fault->add(op => 'DELETE', do => 'lost', count => 1);
 $r = lost('rm', '--json', $hash);
 is($r->{code}, 0, 'hash: lost') or diag($r->{err});
-is($r->{json}[0]{removed}, $hash, 'hash: is told');
+is($r->{json}[0]{removed}, $hash, 'hash: reported');
 is($fault->used($rule), 1, 'hash: once');
 $fault->clear();
 is(lost('rm', $hash)->{code}, 1, 'hash: is not there');
@@ -177,7 +177,7 @@ $rule = $fault->add(op => 'DELETE', do => 'lost', count => 1);
 $r = lost({ env => { XET_TOKEN => $token } }, 'rm', '--json', '--repo',
 	'mine');
 is($r->{code}, 0, 'repo: lost') or diag($r->{err});
-is($r->{json}[0]{removed_repo}, 'mine', 'repo: is told');
+is($r->{json}[0]{removed_repo}, 'mine', 'repo: reported');
 is($fault->used($rule), 1, 'repo: once');
 $fault->clear();
 is(lost({ env => { XET_TOKEN => $token } }, 'rm', '--repo', 'mine')->{code},

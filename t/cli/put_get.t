@@ -179,7 +179,7 @@ my $sent = uploads('bytes') - $before;
 
 diag(sprintf('second version: %.2f %% sent', 100 * $sent / $size));
 
-cmp_ok($sent, '>', $insert * 0.9, 'second version: what is new is sent');
+cmp_ok($sent, '>', $insert * 0.9, 'second version: new data are sent');
 cmp_ok($sent, '<', $size / 40, 'second version: hardly more');
 cmp_ok($r->{json}[0]{deduplicated_bytes}, '>', $size * 0.98,
 	'second version: reported');

@@ -143,7 +143,7 @@ is(xet(undef, { @env }, 'verify', '--store')->{code}, 0,
 
 $t->run();
 is_deeply($t->download($file{1}{hash}, size => 900000)->{errors}, [],
-	'behind: what was healed');
+	'behind: the healed copy');
 
 $again = $t->upload($data{3}, xorb_chunks => 4, send => 0);
 is($t->post('/api/v1/shards', \$again->{shard})->{status}, 200,

@@ -312,12 +312,12 @@ $t->run();
 	rename($path, $aside) or die $!;
 
 	$r = rebuild();
-	is($r->{code}, 0, 'aside: rebuilt') or diag($r->{err});
-	is($r->{json}[0]{added}, 1, 'aside: it has a row');
-	ok(-e $path && !-e $aside, 'aside: and its name');
+	is($r->{code}, 0, 'quarantine: rebuilt') or diag($r->{err});
+	is($r->{json}[0]{added}, 1, 'quarantine: it has a row');
+	ok(-e $path && !-e $aside, 'quarantine: and its name');
 	is($t->get("/api/v1/xorbs/default/$x->{hash}")->{status}, 200,
-		'aside: it is served');
-	verified('aside');
+		'quarantine: it is served');
+	verified('quarantine');
 }
 
 $t->done();

@@ -173,7 +173,7 @@ is(xet($t, { env => { XDG_CACHE_HOME => $cache } }, 'put', "$dir/small")
 	->{code}, 0, 'another put');
 ok(-e $journal, 'leaves it alone');
 $before = sent();
-is(xet($t, @put)->{code}, 0, 'the first one goes on');
+is(xet($t, @put)->{code}, 0, 'the first put is resumed');
 is(sent(), $before, 'and sends nothing');
 
 # --------------------------------------------------------------------------

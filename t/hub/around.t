@@ -111,7 +111,7 @@ is_deeply(told(), { action => 'hub.commit', subject => 'alice',
 is($t->get('/alice/m/resolve/main/a', who('alice'))->{body}, 'one', 'resolve');
 is($t->get('/api/models/alice/m/tree/main', who('alice'))->{status}, 200,
 	'tree');
-is(told(), undef, 'audit: who reads is not told');
+is(told(), undef, 'audit: no line for a read');
 
 $r = $t->get('/api/models/alice/m/xet-write-token/main', who('alice'));
 is($r->{status}, 200, 'a token');

@@ -570,7 +570,7 @@ for my $cut (1, length($header) - 3, length($header) + 10,
 	}
 }
 
-is($t->get('/api/models/alice/m', $alice)->{status}, 200, 'goes on');
+is($t->get('/api/models/alice/m', $alice)->{status}, 200, 'it still works');
 is(state(), $state, 'half a commit is none');
 good(commit($alice, 'alice/m', lines($file) =~ s/.*?\n//r =~ s/\n\z//r),
 	'a last line without an end');
@@ -648,7 +648,7 @@ for my $operation (qw/ upload download /) {
 		$json->encode($o) =~ s/$_//gr =~ s/s=[0-9a-f]{64}//r
 			=~ s/e=\d+//r } $secret, sha256_hex('nobody has');
 
-	is($told[0], $told[1], "not told: $operation");
+	is($told[0], $told[1], "not revealed: $operation");
 }
 
 is(commit($alice, 'alice/p', lfs_line('x', sha256_hex('no'), 0))->{status},

@@ -90,7 +90,7 @@ refused('too many files that a folder has', 413, 'too_many_rows',
 	{ key => 'deletedFolder', value => { path => 'data' } });
 is(small('m', { key => 'deletedFolder', value => { path => 'data/part-1' } })
 	->{status}, 200, 'a part of it');
-is(small('m', gone('a/b/c/d'))->{status}, 200, 'what is there can go');
+is(small('m', gone('a/b/c/d'))->{status}, 200, 'deep paths can be deleted');
 
 $r = $t->post('/small/api/repos/create', $json->encode({ name => 'new',
 	files => [ { path => 'a/b/c/d/e', content => '' } ] }));
@@ -135,7 +135,7 @@ my ($open) = start_commit('/slow', 'm1', { part => 70_000 }, @many);
 ok(wait_for(20, sub { $t->sql('SELECT count(*) FROM xet.hub_staged') == 1 }),
 	'a commit that does not end');
 cmp_ok($t->sql('SELECT sum(bytes) FROM xet.hub_staged'), '>', 100_000,
-	'what it has staged is counted');
+	'its staged rows are counted');
 
 for my $n (1500, 900) {
 	$r = commit('m2', @many[0 .. $n - 1]);
@@ -229,7 +229,7 @@ for my $name (qw/ other m /) {
 }
 
 is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
-	'what is counted is what is left');
+	'the count is exact');
 
 like($t->read_file('audit.log'), qr/"rows":3001,"metadata":\d+/,
 	'the audit log has rows and bytes');

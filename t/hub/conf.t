@@ -196,7 +196,7 @@ given_out('another one', \%old, 404);
 given_out('another one: its file', { %old, hash => $new{hash},
 	lfs => undef, put => undef }, 404);
 is($t->get("/cas/v1/files/$new{hash}", $new{read})->{body}, $new{data},
-	'another one: who has a token of its own reads it');
+	'another one: a token of that repo reads it');
 
 # a signed URL is valid for its own data until it expires, as in
 # docs/security.md, and for no other data

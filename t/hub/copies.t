@@ -215,7 +215,7 @@ is(copies($bob, 'alice/m', 'bob/b', $five, $six)->{status}, 413,
 	'both are over it');
 is(copied($bob, 'alice/m', 'bob/b', $five), '', 'to the byte');
 is(copied($bob, 'alice/m', 'bob/b', $five, $hello), '',
-	'what is there costs nothing');
+	'existing files cost nothing');
 $t->sql("SELECT xet.quota_set('repo', '$store', NULL, NULL, NULL)");
 
 # the limit also applies to a bucket, and to a subject
@@ -237,7 +237,7 @@ sub batch {
 is(batch($six, $five)->{status}, 413, 'a bucket: over the quota');
 is(places('bob/k'), 0, 'a bucket: nothing comes');
 is(batch($six)->{status}, 200, 'a bucket: within it');
-is(batch($six)->{status}, 200, 'a bucket: what is there costs nothing');
+is(batch($six)->{status}, 200, 'a bucket: existing files cost nothing');
 $t->sql("SELECT xet.quota_set('repo', '$store', NULL, NULL, NULL)");
 
 is($t->sql("SELECT count(*) FROM xet.repo_files WHERE subject IS NULL"), 0,

@@ -78,7 +78,7 @@ for my $n (1 .. $strokes) {
 			1 .. $writers;
 	});
 
-	ok($go_on, "stroke $n, $kind: all go on") or last;
+	ok($go_on, "stroke $n, $kind: all continue") or last;
 }
 
 $crowd->quit();
@@ -123,9 +123,9 @@ for my $who (1 .. $writers) {
 	}
 
 	is_deeply(tree("/api/models/me/w$who/tree/main?recursive=1"),
-		$of{repo}, "repo $who is what was told");
+		$of{repo}, "repo $who: as acknowledged");
 	is_deeply(tree("/api/buckets/me/b$who/tree?recursive=1"),
-		$of{bucket}, "bucket $who is what was told");
+		$of{bucket}, "bucket $who: as acknowledged");
 
 	my $read = 0;
 

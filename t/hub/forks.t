@@ -96,7 +96,7 @@ cmp_ok($deep, '>=', 3, "branches of branches: $deep, lines: $lines");
 is($t->sql('SELECT count(*) FROM xet.hub_lines WHERE line = 0'
 	. " AND branch = 'heads/main'"), 1, 'main has its line');
 is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
-	'what was counted is what is there');
+	'the counts are exact');
 like(join(' ', %did), qr/commit/, join(' ', map { "$_ $did{$_}" }
 	sort keys %did));
 

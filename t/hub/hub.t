@@ -128,7 +128,7 @@ is($r->header_value('Content-Range'), 'bytes 1-2/5', 'resolve: a range: of');
 $r = $t->get('/me/m/resolve/main/d/empty', { Range => 'bytes=0-0' });
 is($r->{status}, 200, 'resolve: a range of nothing');
 is($r->header_value('Content-Range'), 'bytes */0',
-	'resolve: a range of nothing: tells the size');
+	'resolve: an invalid range: the size');
 
 is($t->get('/me/m/resolve/main/a.txt', { 'If-None-Match' => '"'
 	. sha256_hex('hello') . '"' })->{status}, 304, 'resolve: 304');
@@ -150,7 +150,7 @@ is(commit('me/other', lfs_line('s', sha256_hex('hello'), 5))->{status}, 400,
 is(commit('me/m', lfs_line('s', sha256_hex('hello'), 6))->{status}, 400,
 	'a size that is another');
 is(commit('me/m', lfs_line('s', sha256_hex('never'), 5))->{status}, 400,
-	'what was never sent');
+	'a file that was never sent');
 is(paths('/api/models/me/other/tree/main'), '', 'nothing of it is there');
 
 # a commit is complete or does not happen
@@ -209,7 +209,7 @@ for ([ 'text/html', qr/<h1>Not a page/ ], [ '*/*', qr/^\{"error":/ ]) {
 
 	is($r->{status}, 405, "a method that is none: $accept");
 	is($r->header_value('Allow'), 'POST', "$accept: which are");
-	like($r->{body}, $body, "$accept: is told");
+	like($r->{body}, $body, "$accept: the body");
 }
 
 $t->done();

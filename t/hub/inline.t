@@ -49,7 +49,7 @@ my $c = $t->http_start('POST', '/api/models/me/first_upload/commit/main', {
 ok(wait_for(20, sub { $t->sql('SELECT count(*) FROM xet.files') }),
 	'a commit half way');
 $c->send(substr($slow, 2_000_000));
-is($c->response('POST')->{status}, 200, 'goes on');
+is($c->response('POST')->{status}, 200, 'succeeds');
 
 # --------------------------------------------------------------------------
 # many files
@@ -64,7 +64,7 @@ same('r', \%files);
 is($t->sql('SELECT count(*) FROM xet.files WHERE NOT sha256_proven'), 0,
 	'all of them are proven');
 is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
-	'what is counted is what is there');
+	'the counts are exact');
 
 # ten times as many bytes in the same number of files
 
@@ -175,7 +175,7 @@ my ($xorbs) = counts();
 is($t->http('POST', '/api/models/me/s/commit/main', {
 	'Content-Type' => 'application/x-ndjson' }, $body)->{status}, 200,
 	'sent again');
-cmp_ok((counts())[0] - $xorbs, '<=', 3, 'what has not come before');
+cmp_ok((counts())[0] - $xorbs, '<=', 3, 'only new contents are stored');
 same('s', { map { ("x$_" => random_bytes(9000 + $_, 18_000)) } 1, 59, 200 });
 
 $t->done();
@@ -223,7 +223,7 @@ sub same {
 	my @bad = grep { $t->get("/me/$repo/resolve/main/$_")->{body}
 		ne $files->{$_} } sort keys(%$files);
 
-	is("@bad", '', 'what was sent is what is there');
+	is("@bad", '', 'all files are as sent');
 }
 
 sub body {

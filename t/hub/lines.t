@@ -97,7 +97,7 @@ my %expected = (main => $files + 5, old => $files + 2 - 200,
 for my $branch (sort keys %expected) {
 	my $r = $t->get("/api/models/me/m/revision/$branch");
 
-	is($r->{status}, 200, "$branch is told of");
+	is($r->{status}, 200, "$branch: the error");
 	is($t->sql('SELECT l.files FROM xet.hub_lines l JOIN xet.hub_commits c'
 		. ' USING (repo_id, line) JOIN xet.hub_refs f'
 		. ' USING (repo_id, oid)'
@@ -114,7 +114,7 @@ is($t->head('/me/m/resolve/side2/d11/f00011')->{status}, 404,
 is($t->head('/me/m/resolve/old/d11/f00011')->{status}, 200, 'there');
 is($t->head('/me/m/resolve/old/on/main-1')->{status}, 404, 'not there yet');
 is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
-	'what was counted is what is there');
+	'the counts are exact');
 
 # --------------------------------------------------------------------------
 # the buffers that a page reads: on main, as many as without branches; on a
@@ -300,7 +300,7 @@ my @r = map { $_->response() } @c;
 is(join(' ', map { $_->{status} } @r, $delete->response()),
 	'200 200 200 200', 'all is done');
 is(commit('twice', 'main', gone('a'), empty('of-main'))->{status}, 200,
-	'and main goes on');
+	'main continues its line');
 is(join(' ', map { $_->{path} } tree('twice', $_)), $_ eq 'main'
 	? 'b c of-main' : "b of-$_", "$_ has its own") for qw/ l r main /;
 is($t->sql('SELECT count(*), count(DISTINCT line) FROM xet.hub_lines'
@@ -318,7 +318,7 @@ my $call = "SELECT status, body FROM xet.hub_commit(ROW(0, 'me', 'twice', true,"
 my @told = map { $t->sql($call) } 1 .. 2;
 
 like($told[0], qr/^200\|[0-9a-f]{40}$/, 'a commit of a branch');
-is($told[1], $told[0], 'sent again: told the same');
+is($told[1], $told[0], 'sent again: the same response');
 is($t->sql('SELECT count(*) FROM xet.hub_lines WHERE repo_id = (SELECT id'
 	. " FROM xet.hub_repos WHERE name = 'twice')"), 5, 'of one line');
 is(join(' ', map { $_->{path} } tree('twice', 'again')), 'b', 'done once');

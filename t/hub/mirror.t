@@ -178,7 +178,7 @@ for my $time (1, 2) {
 		{ Range => 'bytes=100-199' });
 	is($r->{status}, 206, "a range, time $time");
 	is($r->{body}, substr($data, 100, 100), "a range: its bytes, $time");
-	is(requests($asked + 4) - $asked, 4, "asked for, time $time: four");
+	is(requests($asked + 4) - $asked, 4, "time $time: four requests");
 }
 
 unlike($t->get("/api/models/me/m/tree/$head?recursive=true")->{body},
@@ -429,10 +429,10 @@ $t->stop();
 $t->nginx()->run();
 
 is($t->get('/api/models/me/m/commits/main')->{status}, 200,
-	'no name: what was good for a second');
+	'no name: an expired response');
 ok($t->get("/me/m/resolve/$head/d/b%20c")->{body} eq $data, 'no name: bytes');
 is($t->get('/api/models/no/body')->{status}, 502,
-	'no name: what was never asked for');
+	'no name: never requested before');
 
 $t->done();
 

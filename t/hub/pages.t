@@ -579,7 +579,7 @@ sub browse {
 	click('button');
 	ok(wait_for(30, sub { (eval { $b->js('location.search
 		+ document.querySelectorAll("tbody tr").length') } // '')
-		eq '?search=me%2Fmov1' }), 'a search, and what is found');
+		eq '?search=me%2Fmov1' }), 'a search: its URL');
 
 	# a download by a click
 

@@ -270,7 +270,7 @@ sleep(1);
 $from = statements();
 
 sleep(1);
-is(statements(), $from, 'slow: nothing is asked for a client that waits');
+is(statements(), $from, 'slow: no query while the client waits');
 
 $t->sql(<<'EOF_SQL');
 INSERT INTO xet.hub_commits (repo_id, line, seq, oid, parent, who, title)

@@ -228,9 +228,9 @@ is(scalar(grep { -e "$dir/all/$_" } '.git', '.cache', 'a/.GIT', 'con'), 0,
 
 $r = run('get', 'me/m', '-o', 'some', '--names', 'skip');
 
-is($r->{code}, 0, 'xet get --names skip: goes on') or diag($r->{err});
+is($r->{code}, 0, 'xet get --names skip: succeeds') or diag($r->{err});
 is(scalar(() = $r->{err} =~ /not written: "/g), scalar @stored,
-	'--names skip: tells all of them');
+	'--names skip: names all of them');
 is(slurp("$dir/some/config.txt"), 'all is well', '--names skip: the rest');
 is(slurp("$dir/some/$_"), 'safe', "--names skip: $_")
 	for '.gitattributes', '2023-07-18T12:33:18/details|arc:challenge|25'

@@ -44,7 +44,7 @@ my @made = map { $_->response() } map { start('/api/repos/create',
 is(join(' ', sort map { $_->{status} } @made), '200' . ' 409' x 7,
 	'one of eight makes a repo');
 is((grep { ($_->json()->{url} // '') eq $t->url('/me/m') } @made), 8,
-	'all are told where it is');
+	'all responses have its URL');
 is($t->sql('SELECT count(*) FROM xet.hub_commits'), 1, 'with one commit');
 
 my $parent = head('m');
@@ -504,7 +504,7 @@ my $said = twice('batch', 'hub_batch', sub { start_batch(
 		path => 'b', xetHash => 'ab' x 32 }) }, 'hub_lines');
 
 is(join(' ', map { $said->json()->{$_} } qw/ processed succeeded /), '2 1',
-	'batch: as it was told before');
+	'batch: the same response as before');
 ok(wait_for(20, sub { !staged() }), 'batch: no staged rows are left');
 
 $t->done();

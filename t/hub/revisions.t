@@ -295,7 +295,7 @@ for (
 	like($r->json()->{error}, qr!refs/(?:heads|tags)/!, 'what is there');
 }
 
-is(make('branch', 'dev-2/x', 'main')->{status}, 409, 'what is there: 409');
+is(make('branch', 'dev-2/x', 'main')->{status}, 409, 'existing branch: 409');
 is(make('branch', 'both', 'main')->{status}, 400, 'also as a tag: 400');
 is(make('branch', 'devx', 'main')->{status}, 200, 'no part of a name');
 

@@ -138,7 +138,7 @@ is(request('POST', "$team/api/repos/move?owners=team", $alice{admin},
 	{ fromRepo => 'alice/n', toRepo => 'team/m' })->{status}, 200,
 	'admin: a private repo to another name space');
 is($t->get("/cas/v1/files/$f", $given{$_})->{status}, 404,
-	"what was given out before to $_") for sort keys %given;
+	"earlier token to $_") for sort keys %given;
 isnt($t->sql("SELECT xet.repo_named(NULL, 0, 'team', 'm')"), $store,
 	'its uploads have another name');
 

@@ -374,7 +374,7 @@ $r = $t->get("/open/v1/xorbs/default/$x->{hash}");
 act('a whole xorb', $r, action => 'xorb.get', status => 200,
 	hash => $x->{hash}, bytes => length($r->{body}));
 $r = $t->get('/all/v1/files/' . '1' x 64, { %reader });
-act('what is not there', $r, action => 'file.get', status => 404,
+act('a missing file', $r, action => 'file.get', status => 404,
 	code => 'file_not_found', hash => '1' x 64, %any, %who,
 	subject => 'bob');
 $r = $t->post("/open/v1/xorb-grants/default/$x->{hash}", '{}');
@@ -427,11 +427,11 @@ ok(!grep({ length > 2048 } @texts), 'no line is long');
 
 	my @lines = lines(1);
 
-	is(scalar @lines, 1, 'who has left: one line');
-	is($lines[0]{action}, 'file.put', 'who has left: what was begun');
+	is(scalar @lines, 1, 'client gone: one line');
+	is($lines[0]{action}, 'file.put', 'client gone: the action');
 	like($lines[0]{status}, qr/^4\d\d$/, 'who has left: how it ended');
-	ok(!exists $lines[0]{result}, 'who has left: nothing has come of it');
-	is($lines[0]{subject}, 'alice', 'who has left: who');
+	ok(!exists $lines[0]{result}, 'client gone: no result');
+	is($lines[0]{subject}, 'alice', 'client gone: the caller');
 }
 
 {

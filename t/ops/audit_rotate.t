@@ -140,7 +140,7 @@ my @ids = load('rotated', sub {
 cmp_ok(scalar @ids, '>', 100, 'rotation: there was load: ' . @ids);
 is($rotated, 10, 'rotation: ten times');
 is(lost(@ids), 0, 'rotation: nothing is lost');
-is(scalar(keys %{ told() }), scalar(@ids), 'rotation: and nothing else told');
+is(scalar(keys %{ told() }), scalar(@ids), 'rotation: no other lines');
 
 my @logs = grep { -s } glob($t->dir() . '/audit.log.*');
 

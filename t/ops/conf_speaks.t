@@ -148,8 +148,8 @@ my $api = "location /api/ {\nxet_api;\nxet_auth off;\n"
 # correct configurations
 
 silent('the usual one', undef);
-silent('what is shipped', $t->shipped_conf());
-silent('with what it includes', included());
+silent('the shipped configuration', $t->shipped_conf());
+silent('with its optional includes', included());
 silent('the edge that is shipped', edge());
 silent('two locations', conf($api . $data));
 

@@ -170,7 +170,7 @@ sub make_context {
 	my %ignored = map { $_ => 1 } split(/\n/, slurp(root()
 		. '/docker/Dockerfile.dockerignore'));
 
-	ok($ignored{build} && $ignored{'.git'}, 'what is built is ignored');
+	ok($ignored{build} && $ignored{'.git'}, 'build results are ignored');
 
 	opendir(my $dir, root()) or die;
 
@@ -434,7 +434,7 @@ eval {
 };
 
 like($answer, qr!^HTTP/1\.1 200 .*"hash":"\w{64}"!s,
-	'TERM: what was under way has ended well');
+	'TERM: the upload in flight succeeded');
 is(ended($box), 0, 'TERM: exit code');
 
 # a new container starts on the same volume

@@ -256,7 +256,7 @@ is($services{edge}{environment}{EDGE}, "server:$port", 'its origin');
 is_deeply([ grep { $services{$_}{ports} } sort keys %services ], [ 'edge' ],
 	'nobody else is published');
 like($services{edge}{ports}[0], qr/^\$\{LISTEN:-127\.0\.0\.1:\d+\}:$port$/,
-	'to this machine, if nothing else is said');
+	'to this machine by default');
 
 # Secrets: those that secrets.sh creates, each only where it is needed.
 
@@ -280,7 +280,7 @@ my $before = join('', map { slurp($_) } sort glob("$work/secrets/*"));
 
 run_command([ 'sh', root() . '/docker/secrets.sh', "$work/secrets" ]);
 is(join('', map { slurp($_) } sort glob("$work/secrets/*")), $before,
-	'what is there stays');
+	'existing files are kept');
 
 like(docker('Dockerfile.dockerignore'), qr!^docker/secrets$!m,
 	'none comes into an image');

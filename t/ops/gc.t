@@ -46,7 +46,7 @@ my $one = register_file($t, [ [ $shared ], [ $own ] ]);
 my $two = register_file($t, [ [ $shared, 1 ] ]);
 
 is(gc('--grace', '0s')->{json}[0]{xorbs}, 0, 'what files need stays');
-is(notes('xorbs'), 0, 'and its notes are gone');
+is(notes('xorbs'), 0, 'and its temporary rows are gone');
 
 is(forget($one), 1, 'deleted');
 is($t->get("/api/v1/files/$one->{hash}")->{status}, 404, 'at once');
@@ -91,7 +91,7 @@ is_deeply([ @{ $r->{json}[0] }{qw/ xorbs copies copy_bytes /} ],
 	[ 1, 1, length($own->{bytes}) ], 'and goes with its file')
 	or diag($r->{out}, $r->{err});
 is(scalar($t->copies($own->{hash})), 0, 'there is no file');
-is(notes('xorbs') + notes('files') + notes('copies'), 0, 'nor a note');
+is(notes('xorbs') + notes('files') + notes('copies'), 0, 'no temporary rows');
 
 whole($two, 'the other is whole');
 is(verify()->{code}, 0, 'and the store');
@@ -113,7 +113,7 @@ is(gc('--grace', '1h')->{json}[0]{xorbs}, 0, 'a shard may follow');
 $t->sql("UPDATE xet.gc_xorbs SET since = since - interval '2 days'");
 send_xorb($t, $alone->{raw});
 is(gc('--grace', '1d')->{json}[0]{advertised}, 1,
-	'who has sent it again will name it');
+	'a shard for a resent xorb may follow');
 is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
 
 # a xorb is advertised on a date of UTC, in any time zone of a session: at any
@@ -248,7 +248,7 @@ $t->remove_copy($orphan) if $t->s3();
 	});
 	is($r->{code}, 3, 'the disk is not there');
 	like($r->{err}, qr/the store does not belong/, 'is said');
-	is(notes('copies'), 1, 'its note stays');
+	is(notes('copies'), 1, 'its row stays');
 
 	$t->show_store();
 
@@ -360,7 +360,7 @@ SKIP: {
 	like($r->{err}, qr/interrupted; the server continues/, 'is said');
 	cmp_ok(tiny(), '>', 0, 'in the middle');
 	is(gc('--grace', '0s')->{code}, 0, 'by another server');
-	is(tiny(), 0, 'and taken up');
+	is(tiny(), 0, 'and the run is completed');
 }
 
 is(verify()->{code}, 0, 'the store is right in the end');
@@ -399,7 +399,7 @@ SKIP: {
 
 	my $r = collect($t, meanwhile => sub {
 		ok(wait_for(30, sub { !-e $path }),
-			'in the middle: it is aside');
+			'in the middle: in quarantine');
 		spew($identity, '22' x 16 . "\n");
 	});
 

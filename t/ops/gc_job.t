@@ -51,11 +51,11 @@ my @nodes = map { Test::Xet->new(workers => 2, log => 'info', timeout => 900,
 
 $_->run() for @nodes;
 
-ok(wait_for(120, sub { total('copies') == 300 }), 'all that nobody has')
+ok(wait_for(120, sub { total('copies') == 300 }), 'all unused copies are gone')
 	or diag(chore('*'));
 is(total('xorbs'), 300, 'counted once');
 is(scalar($t->files_in_store()), 1, 'the files are gone');
-is(total('copy_bytes'), sum(@dead), 'their bytes are told');
+is(total('copy_bytes'), sum(@dead), 'their bytes are reported');
 whole('the rest is there');
 
 is($t->sql("SELECT count(*) FROM xet.jobs WHERE name = 'gc'"), 1,
@@ -80,7 +80,7 @@ is($t->sql("SELECT count(*) FROM xet.jobs WHERE name = 'gc'"), 1,
 	$lock->unlock();
 
 	ok(wait_for(180, sub { total('copies') == 360 }),
-		'workers were killed: it goes on') or diag(chore('*'));
+		'workers were killed: it continues') or diag(chore('*'));
 
 	$_->allow(qr/PostgreSQL|server closed|terminating|connection/)
 		for $t, @nodes;
@@ -90,7 +90,7 @@ is($t->sql("SELECT count(*) FROM xet.jobs WHERE name = 'gc'"), 1,
 		'PostgreSQL is back');
 
 	send_xorb($t, random_bytes(900, 50_000));
-	ok(wait_for(180, sub { files() == 1 }), 'and it goes on')
+	ok(wait_for(180, sub { files() == 1 }), 'and it continues')
 		or diag(chore('*'));
 	whole('the file is whole');
 }
@@ -121,14 +121,14 @@ is($t->sql("SELECT count(*) FROM xet.jobs WHERE name = 'gc'"), 1,
 		grep { $_->log() =~ /job "gc" is waiting: the store does not/ }
 			@nodes
 	}), 'the store is away') or diag(chore('*'));
-	is($t->sql('SELECT count(*) FROM xet.gc_copies'), 1, 'the note stays');
+	is($t->sql('SELECT count(*) FROM xet.gc_copies'), 1, 'it stays recorded');
 
 	$t->show_store();
 
 	ok(wait_for(180, sub { files() == 1 }), 'it is back, and the copy goes')
 		or diag(chore('*'));
 	ok(wait_for(60, sub { $t->sql('SELECT count(*) FROM xet.gc_copies')
-		== 0 }), 'with its note');
+		== 0 }), 'and its record is gone');
 	whole('the file is whole');
 }
 

@@ -56,12 +56,12 @@ ok(wait_for(120, sub { total('orphans') == 300 }), 'old ones')
 	or diag(chore('*'));
 ok(wait_for(60, sub { swept() }), 'all was looked at');
 is(scalar(grep { -e } @old), 0, 'are gone');
-is(total('orphan_bytes'), 300 * 100, 'their bytes are told');
+is(total('orphan_bytes'), 300 * 100, 'their bytes are reported');
 is($t->sql('SELECT gc_orphans, gc_orphan_bytes, orphans FROM'
 	. ' xet.figures(0, 0, 10)'), '300|30000|2', 'as figures');
 ok(-e $_, "there: $_") for $young, $day, $other, $astray;
 is(scalar(asides()), 0, 'nothing is left in quarantine');
-whole('what has a row is there');
+whole('copies with a row are kept');
 
 # --------------------------------------------------------------------------
 # once a day, or when an operator requests it
@@ -92,7 +92,7 @@ ok(!-e $orphan, 'it is gone');
 is($t->sql("INSERT INTO xet.gc_copies (hash, copy_id, stored_size) VALUES"
 	. " ('\\x" . 'ab' x 32 . "', 7, 1); SELECT count(*) FROM"
 	. " xet.copies_unknown(ARRAY['\\x" . 'ab' x 32 . "'::bytea,"
-	. " '\\x" . 'ab' x 32 . "'], ARRAY[7, 8])"), 1, 'a note');
+	. " '\\x" . 'ab' x 32 . "'], ARRAY[7, 8])"), 1, 'a recorded copy');
 ok(wait_for(60, sub { $t->sql('SELECT count(*) FROM xet.gc_copies') == 0 }),
 	'the copy is removed');
 
@@ -149,7 +149,7 @@ for my $how ('server', 'command') {
 
 		is($r->{code}, 0, 'xet gc') or diag($r->{err});
 		like($r->{err}, qr/are kept: removal of 1 is no longer/,
-			'xet gc: what is back ends the run');
+			'xet gc: a restored file ends the run');
 		ok(wait_for(60, sub { swept() }), 'xet gc: it is a sweep');
 		is(total('orphan_bytes') - $bytes, 200, 'xet gc: counted');
 	}
@@ -205,7 +205,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 		send_xorb($t, $raw);
 		$new = register_file($t, [ [ $made ] ]);
 	});
-	ok(wait_for(60, sub { swept() }), 'an upload: it goes on');
+	ok(wait_for(60, sub { swept() }), 'an upload: the sweep ends');
 	ok(!-e $copy, 'an upload: the orphan is gone');
 	is(scalar($t->xorb_files($made->{hash})), 1,
 		'an upload: its own copy is there');
@@ -226,10 +226,10 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	meanwhile('killed', sub {
 		kill('KILL', $node->worker_pids());
 		ok(wait_for(60, sub { chore('turn') > $turn }),
-			'killed: taken up');
+			'killed: taken over');
 		cmp_ok(scalar(asides()), '>', 0, 'killed: files in quarantine');
 	});
-	ok(wait_for(120, sub { swept() }), 'killed: it goes on')
+	ok(wait_for(120, sub { swept() }), 'killed: the sweep ends')
 		or diag(chore('*'));
 	is(scalar(asides()), 0, 'killed: quarantine is empty');
 	is(scalar(grep { -e } @more), 0, 'killed: all are gone');
@@ -369,7 +369,7 @@ sub meanwhile {
 	$t->sql("SELECT xet.job_now('orphans')");
 
 	ok(wait_for(60, sub { asides() > 0 && $t->pg_blocked() > 0 }),
-		"$name: taken aside") or diag(chore('*'));
+		"$name: in quarantine") or diag(chore('*'));
 
 	$code->();
 

@@ -86,7 +86,7 @@ for my $time ('the next version', 'the next version again') {
 
 	is(slurp("$conf/xet_location.conf"), $mine, "$time: mine stays");
 	like($out, qr!^\Q$conf/xet_location.conf\E was changed .*\.dist$!m,
-		"$time: it is said");
+		"$time: with a message");
 	same("$conf/xet_location.conf.dist", 'conf/xet_location.conf',
 		"$time: beside it the new one");
 	same("$conf/edge.conf", 'conf/edge.conf',

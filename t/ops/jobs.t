@@ -80,8 +80,8 @@ is($t->sql('SELECT count(*) FROM xet.jobs_show() WHERE running AND held'
 		($t->log() . $other->log()) =~ /job "scrub" was taken over/
 	}), 'the node that has lost the lease stops');
 	ok(wait_for(60, sub { chore("holder <> decode(md5('x'), 'hex')")
-		eq 't' }), 'a lease that has run out is taken');
-	is(chore('started_at'), $started, 'the same run goes on');
+		eq 't' }), 'an expired lease is taken');
+	is(chore('started_at'), $started, 'the same run continues');
 }
 
 # --------------------------------------------------------------------------
@@ -200,7 +200,7 @@ for my $how (qw/ kill reload /) {
 	my $data = mix(77, 200_000);
 
 	is($t->http('PUT', '/api/v1/files', {}, \$data)->{status}, 200,
-		'locked: uploads go on');
+		'locked: uploads continue');
 	$lock->unlock();
 	moves('the lock is gone');
 }

@@ -106,7 +106,7 @@ use Test::Xet::Process qw/ wait_for /;
 	is(put($t, $y, 'other/repo')->{status}, 200,
 		'others: an upload that has nothing to do with it');
 	is(join(' ', map { $_->response('POST', timeout => 60)->{status} } @c),
-		join(' ', (503) x 8), 'others: who waited may come again');
+		join(' ', (503) x 8), 'others: requests that waited get 503');
 
 	released($hold);
 	is(put($t, $x, "b/$_")->{status}, 200, "others: once more, $_")

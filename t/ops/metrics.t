@@ -111,14 +111,14 @@ while ($r->{body} =~ /^# HELP (\w+) (.*)\n# TYPE \w+ (\w+)\n(\w+)(.*) /mg) {
 
 is_deeply([ map { "$_: $is{$_}" } sort keys %is ],
 	[ map { "$_: " . ($told{$_} // '') } sort keys %is ],
-	'what is told is in the document');
+	'all reported metrics are documented');
 
 my $def = slurp(root() . '/src/http/base/metrics.def');
 
 my @rows = $def =~ /^XET_METRIC\([^"]*"(xet_\w+)"/mg;
 
 is_deeply([ sort keys %told ], [ sort 'xet_build_info', @rows ],
-	'and all that may be told');
+	'and all possible metrics');
 
 # the reasons are the error codes of docs/api.md
 
@@ -342,11 +342,11 @@ cmp_ok($now->{xet_store_size_bytes}, '>', $now->{xet_store_free_bytes},
 $t->allow(qr/connecting to PostgreSQL failed|terminating connection/);
 $t->allow(qr/xet: 503|did not respond|failed, SQLSTATE/);
 $t->sql(q{UPDATE xet.xorbs SET damaged_at = now()});
-later('damage is told', sub { $_[0]->{xet_damaged_xorbs} == 2 });
+later('damage is reported', sub { $_[0]->{xet_damaged_xorbs} == 2 });
 
 $t->pg_stop();
 $now = later('PostgreSQL is away', sub { !$_[0]->{xet_postgres_up} });
-is($now->{xet_files}, 2, 'what was known of it is still told');
+is($now->{xet_files}, 2, 'the last known figures remain');
 cmp_ok($now->{xet_figures_time_seconds}, '<', time() + 1, 'with its age');
 is($t->get('/metrics')->{status}, 200, 'without PostgreSQL');
 is($now->{'xet_sessions{lane="read"}'}, 0, 'no sessions');

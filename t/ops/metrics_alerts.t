@@ -170,7 +170,7 @@ my @cases = (
 	[ 'damage', { xet_damaged_xorbs => '0x3 2x30' }, 5, 'XetDamage' ],
 	[ '5xx', { 'xet_requests_total\{.*5xx' => '0+6000x100' }, 20,
 		'XetErrors' ],
-	[ 'a lane', { xet_statement_oldest_seconds => '10+60x100' }, 10,
+	[ 'a pool', { xet_statement_oldest_seconds => '10+60x100' }, 10,
 		'XetStatementsStuck' ],
 	[ 'statements fail', { 'xet_statements_total\{.*away' => '0+60x100' },
 		20, 'XetStatementsFail' ],

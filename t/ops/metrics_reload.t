@@ -127,7 +127,7 @@ is("@back", '', 'reloads: nothing goes back');
 	my $m = metrics($t);
 
 	is($m->{xet_workers}, 5, 'a reload: four and one');
-	is($m->{xet_uploads_in_flight}, 1, 'a reload: the upload goes on');
+	is($m->{xet_uploads_in_flight}, 1, 'a reload: the upload continues');
 
 	my $bytes = $m->{xet_registered_bytes_total};
 
@@ -140,7 +140,7 @@ is("@back", '', 'reloads: nothing goes back');
 
 	$m = metrics($t);
 	is($m->{xet_registered_bytes_total} - $bytes, 1000,
-		'a reload: what it has counted stays');
+		'a reload: its counts stay');
 	is($m->{xet_uploads_in_flight}, 0, 'a reload: no upload any more');
 	push @back, onward();
 }

@@ -108,7 +108,7 @@ unlike($page, qr/<script>evil/, 'the page: and nothing else');
 my $plain = $t->get('/status')->{body};
 
 unlike($plain, qr/team|id="repos"|Largest/,
-	'no names where they are not asked for');
+	'no names where not configured');
 ok(!exists $t->get('/status?format=json')->json()->{repos},
 	'no names in its JSON');
 unlike($t->get('/metrics')->{body}, qr/team/, 'no names in metrics');
@@ -150,7 +150,7 @@ if ($b) {
 
 	$m = metrics($t) for 1 .. 20;
 	cmp_ok(time() - $start, '<', 10, 'locked: nobody waits');
-	is($m->{xet_files}, 120000, 'locked: what was known');
+	is($m->{xet_files}, 120000, 'locked: the last known figure');
 	$lock->close();
 }
 

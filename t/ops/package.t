@@ -391,8 +391,8 @@ $out = install('another schema', next_version($debs[1][0], "$version-3",
 	'usr/share/xet/module-schema' => sub { $_ = "999\n" }));
 
 like($out, qr/needs database schema 999; .* needed \d+\.\s*$/m,
-	'another schema: it is said');
-is(master(), $master, 'another schema: nginx goes on with the old module');
+	'another schema: the message');
+is(master(), $master, 'another schema: nginx keeps the old module');
 there('another schema');
 good('another schema: mine stays', "tail -n 1 $location | grep -qx '# mine'");
 good('another schema: the other one is new',
@@ -405,7 +405,7 @@ $out = install('once more', next_version($debs[1][0], "$version-4",
 	'usr/share/xet/module-schema' => sub { $_ = "999\n" }));
 
 like($out, qr/needs database schema 999;/, 'once more: the message');
-is(master(), $master, 'once more: nginx goes on with the old module');
+is(master(), $master, 'once more: nginx keeps the old module');
 there('once more');
 
 good('xet-setup after it', 'xet-setup > /dev/null 2>&1');
@@ -421,7 +421,7 @@ $master = master();
 good('a mistake', 'echo nonsense > /etc/nginx/conf.d/mistake.conf');
 install('with a mistake', next_version($debs[1][0], "$version-5",
 	'usr/share/xet/module-schema' => sub { $_ = "999\n" }));
-is(master(), $master, 'with a mistake: nginx goes on');
+is(master(), $master, 'with a mistake: nginx still runs');
 there('with a mistake');
 good('no mistake', 'rm /etc/nginx/conf.d/mistake.conf && nginx -t -q');
 

@@ -283,7 +283,7 @@ my @busy = map { ask(uri($_)) } @files;
 
 ok(wait_for(5, sub { $t->pg_blocked() }), 'busy sessions');
 $t->pg_terminate();
-ok(wait_for(5, sub { $t->pg_blocked() }), 'what was in flight is sent again');
+ok(wait_for(5, sub { $t->pg_blocked() }), 'statements in flight are repeated');
 $lock->unlock();
 
 is(join(' ', map { $_->response()->{status} } @busy), join(' ', (200) x 8),
@@ -377,13 +377,13 @@ $c->send($shard->{shard});
 
 ok(wait_for(5, sub { $t->pg_blocked() }), 'a shard that waits');
 is(join(' ', map { $t->get(uri($_))->{status} } @files),
-	join(' ', (200) x 8), 'reads go on meanwhile');
+	join(' ', (200) x 8), 'reads continue meanwhile');
 is($t->post("/api/v1/xorbs/default/$x->{hash}", \$x->{bytes})->{status},
 	200, 'and other writes');
 data_served('a shard that waits');
 is($t->get(uri($shard))->{status}, 404, 'the file is not there yet');
 $lock->unlock();
-is($c->response('POST')->{body}, '{"result":1}', 'the shard is taken');
+is($c->response('POST')->{body}, '{"result":1}', 'the shard is accepted');
 is($t->get(uri($shard))->{status}, 200, 'and the file is there');
 
 # the queue is full: two in flight, one waits

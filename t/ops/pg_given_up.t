@@ -76,7 +76,7 @@ ok(wait_for(15, sub { @timers = timers($port) }), 'a session begins');
 ok(wait_for(15, sub {
 	@timers = timers($port);
 	@timers && !grep { $_->[0] != 2 || $_->[1] > 31 } @timers
-}), 'and is asked for when it is idle')
+}), 'and idle connections are probed')
 	or diag(map { "timer $_->[0], $_->[1] s\n" } @timers);
 
 $c->close();

@@ -99,7 +99,7 @@ my $large = make_large_shard($y, [ [ map { my $start = $_ * 7 % 60;
 is($t->post('/api/v1/shards', \$large->{bytes}, {}, timeout => 60)->{status},
 	200, 'a large shard');
 ok(eval { $t->sql('SET ROLE xet_server; SELECT xet.sweep()'); 1 },
-	'what is old is dropped') or diag($@);
+	'old rows are deleted') or diag($@);
 
 ok(eval { $t->sql("SET ROLE xet_server; SELECT xet.repo_create('a/a');"
 	. " SELECT xet.repo_add('a/a', (SELECT hash FROM xet.files LIMIT 1));"

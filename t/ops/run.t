@@ -151,7 +151,7 @@ my ($status, $out) = script('stop', 0);
 is($status, 0, 'stop') or diag($out);
 is(scalar(grep { alive($_) } @first), 0, 'it is gone');
 is(get(0, '/api/health')->{status}, 0, 'it does not answer');
-is(scalar(grep { alive($_) } @second), 2, 'the other one goes on');
+is(scalar(grep { alive($_) } @second), 2, 'the other server still runs');
 is(get(1, '/api/health')->{status}, 200, 'and answers');
 is((script('stop', 0))[0], 0, 'stop where nothing runs');
 
@@ -177,7 +177,7 @@ sub killed_master {
 	cmp_ok(scalar @all, '>', 1, 'workers');
 	kill('KILL', $pid);
 	ok(wait_for(10, sub { !alive($pid) }), 'the master is killed');
-	is(get(0, '/api/health')->{status}, 200, 'its workers go on');
+	is(get(0, '/api/health')->{status}, 200, 'its workers still serve');
 
 	return @all;
 }
@@ -237,7 +237,7 @@ for my $i (0, 1) {
 	like($out, qr/^run: port $port of 127\.0\.0\.1 is in use; set PORT/m,
 		"$name: says so");
 	ok(!-e $none, "$name: has built nothing");
-	is(get(0, '/api/health')->{status}, 200, "$name: what runs goes on");
+	is(get(0, '/api/health')->{status}, 200, "$name: it still runs");
 }
 
 for (
@@ -266,7 +266,7 @@ is(base(0, $hash, 'b.example'), undef, 'a URL: no name of before');
 like($out, qr!^The server runs at https://xet\.example/api,!m,
 	'a URL: it is shown');
 is(base(0, $hash, 'localhost'), 'https://xet.example',
-	'a URL: is what clients are told');
+	'a URL: clients get it');
 
 ($status, $out) = script('run', 0, ADDR => '127.0.0.2');
 is($status, 0, 'another address: runs') or diag($out);

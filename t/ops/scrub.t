@@ -169,7 +169,7 @@ like($log, qr/\Q$bad[2]{x}{hash}\E\S* is damaged.*: @{[ $t->s3() ? $size
 	: 'its file is missing' ]}/, 'logged: removed');
 
 is($t->head("/api/v1/xorbs/default/$bad[0]{x}{hash}")->{status}, 404,
-	'what is marked counts as unknown');
+	'marked xorbs count as unknown');
 
 is($t->post("/api/v1/xorbs/default/$_->{x}{hash}", \$_->{x}{bytes})->{status},
 	200, 'an upload heals it') for @bad;
@@ -287,7 +287,7 @@ SKIP: {
 	$lock->run('DELETE FROM xet.xorbs WHERE ' . row_of($gone));
 	$lock->run('COMMIT');
 
-	ok(run_of('scrub'), 'deleted meanwhile: the pass goes on');
+	ok(run_of('scrub'), 'deleted meanwhile: the run continues');
 	is(figure('scrub', 'damaged'), $before, 'deleted meanwhile: no damage');
 	is(scalar(() = $t->log() =~ /\[alert\]/g), $alerts,
 		'deleted meanwhile: no alert');
@@ -306,7 +306,7 @@ SKIP: {
 		. " WHERE name = 'scrub'") =~ /does not belong/ }),
 		'another folder: the pass waits, and says why');
 	like($t->log(), qr/job "scrub" is waiting: the store does not/,
-		'another folder: told');
+		'another folder: logged');
 	is(marked(), '', 'another folder: nothing is marked');
 
 	my $told = () = $t->log() =~ /job "scrub" is waiting/g;
@@ -316,11 +316,11 @@ SKIP: {
 		. " WHERE name = 'scrub'") > $turn + 1 }),
 		'another folder: tried again');
 	is(scalar(() = $t->log() =~ /job "scrub" is waiting/g), $told,
-		'another folder: told once');
+		'another folder: logged once');
 
 	$t->show_store();
 
-	ok(run_of('scrub'), 'the folder is back: the pass goes on');
+	ok(run_of('scrub'), 'the folder is back: the run continues');
 	is(marked(), '', 'the folder is back: nothing is marked');
 }
 
@@ -443,7 +443,7 @@ like($t->log($start), qr/\Q$healing[2]{x}{hash}\E was repaired from "\S*liar/,
 	'peer: healed from another encoding');
 like($t->log($start),
 	qr/\Q$healing[5]{x}{hash}\E\S* is damaged and could not be fetched/,
-	'peer: what nobody has is told');
+	'peer: a xorb without a source is logged');
 is($t->sql('SELECT tries FROM xet.heals h JOIN xet.xorbs x ON x.id = h.xorb_id'
 	. ' AND h.copy_id = x.copy_id WHERE ' . row_of($healing[5])), 1,
 	'peer: what nobody has is tried again later');

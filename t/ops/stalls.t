@@ -151,7 +151,7 @@ $from = $t->log_size();
 $put = ask('/api/v1/files', method => 'PUT', body => random_bytes(98, 1000),
 	headers => { 'Content-Length' => 1000 });
 ok($t->wait_log(qr/"chunk_find" failed, SQLSTATE 57014/, 10, $from),
-	'lock: a file by PUT asks in vain');
+	'lock: a file by PUT');
 $lock->unlock();
 is($put->response('PUT')->{status}, 200, 'lock: and is stored as new');
 is($t->get("/api/v1/chunks/default/$chunk")->{status}, 200,

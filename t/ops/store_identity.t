@@ -74,13 +74,13 @@ is($r->json()->{error}{code}, 'storage_unavailable', 'its code');
 ok($r->header_value('Retry-After'), 'later');
 is($t->http('PUT', '/api/v1/files', {}, \$data)->{status}, 503,
 	'PUT of what is known');
-is(put_status(), 503, 'PUT of what is not');
+is(put_status(), 503, 'PUT of a new file');
 
 my $x = make_xorb(mix(++$seed, 50_000));
 is($t->post("/api/v1/xorbs/default/$x->{hash}", \$x->{bytes})->{status}, 503,
 	'POST of a xorb');
 is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 0,
-	'nothing is taken for lost');
+	'nothing is marked as lost');
 is(scalar(() = $t->files_in_store()), 0, 'nothing is stored');
 
 my ($code, $out) = $t->config_test();

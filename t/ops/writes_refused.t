@@ -40,7 +40,7 @@ ok(wait_for(30, sub {
 	return $r->{status} == 503;
 }), 'and again');
 like($r->{body}, qr/writes_refused/, 'with the reason');
-is($t->get("/api/v1/files/$file")->{body}, 'a file', 'reads go on');
+is($t->get("/api/v1/files/$file")->{body}, 'a file', 'reads continue');
 is($t->get('/api/v1/health/live')->{status}, 200, 'and the node lives');
 
 full('-1');
