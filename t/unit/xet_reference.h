@@ -24,8 +24,8 @@ typedef struct {
 
 
 /*
- * Reads a file and adds a zero byte; NULL, with a skipped test, when it is
- * absent.
+ * Reads a file and appends a zero byte.  If the file is absent, skips a test
+ * and returns NULL.
  */
 
 static inline uint8_t *
@@ -50,8 +50,9 @@ xet_reference_load(const char *name, size_t *len)
 
 
 /*
- * Reads the list of chunks of ev-population.csv, lines of a hash and a length.
- * Returns their number, up to max; 0 if the list is absent or malformed.
+ * Reads the list of chunks of ev-population.csv: each line has a hash and a
+ * length.  Returns the number of chunks, up to max; 0 if the list is absent or
+ * malformed.
  */
 
 static inline size_t

@@ -73,7 +73,7 @@ xet_skip(const char *why)
 }
 
 
-/* The path of a reference file, or NULL without the reference data. */
+/* Returns the path of a reference file, or NULL without reference data. */
 
 static inline const char *
 xet_test_data(const char *name)

@@ -1,7 +1,7 @@
 
 /*
- * Memory for objects under test that use an allocator: freed as a whole, and
- * able to fail.
+ * An allocator for objects under test: it can be made to fail, and all its
+ * memory is freed at once.
  */
 
 #ifndef _XET_TEST_POOL_H_INCLUDED_
@@ -73,7 +73,7 @@ xet_test_pool_free(xet_test_pool_t *pool)
 }
 
 
-/* All the text written, in one piece. */
+/* Returns a copy of the buffer's contents in one block. */
 
 static inline uint8_t *
 xet_test_flatten(xet_test_pool_t *pool, const xet_buf_t *b, size_t *len)

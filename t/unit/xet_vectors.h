@@ -14,7 +14,7 @@
 #include "xet_hash.h"
 
 
-/* NULL, with a skipped test in the output, if the file is absent. */
+/* Loads a file of vectors.  If it is absent, skips a test, returns NULL. */
 
 static inline json_t *
 xet_vectors_load(const char *name)
@@ -40,7 +40,7 @@ xet_vectors_load(const char *name)
 }
 
 
-/* The hash of a JSON string, all 0xee if it is not a string. */
+/* Returns the hash in a JSON string; all bytes are 0xee if it is no string. */
 
 static inline xet_hash_t
 xet_vectors_hash(const json_t *string)
@@ -87,7 +87,7 @@ xet_vectors_hex(const json_t *string, uint8_t *dst, size_t n)
 }
 
 
-/* Passes when the hash prints as the string. */
+/* Passes if the hash is printed as the string. */
 
 #define xet_is_hash(hash, string, name)                                       \
     xet_vectors_is_hash(hash, string, name, __FILE__, __LINE__)
@@ -128,7 +128,7 @@ xet_splitmix64(uint64_t *state)
 }
 
 
-/* The stream of bytes that the vectors call splitmix64. */
+/* Returns n bytes of the stream that is named splitmix64 in the vectors. */
 
 static inline uint8_t *
 xet_splitmix64_data(size_t n, uint64_t seed)

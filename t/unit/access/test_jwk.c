@@ -13,7 +13,7 @@
 #include "xet_test_keys.h"
 
 
-/* A token of the RFCs: the signed text, and the signature. */
+/* Verifies a token of the RFCs, given as the signed text and the signature. */
 
 static xet_status_t
 test_signed(const xet_jwk_t *key, const char *input, const char *signature)
@@ -261,7 +261,7 @@ test_kinds(void)
 }
 
 
-/* ES256 numbers that are out of range, and an EdDSA S that is. */
+/* Numbers of ES256 signatures, and S of EdDSA, that are out of range. */
 
 static void
 test_numbers(void)
@@ -282,7 +282,7 @@ test_numbers(void)
         0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51
     };
 
-    /* of Ed25519, from the low end */
+    /* the order of Ed25519, little-endian */
 
     static const uint8_t  ed_order[32] = {
         0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7,
@@ -479,7 +479,7 @@ test_names(void)
 }
 
 
-/* An earlier error is still in the queue afterwards, and no other. */
+/* An earlier error stays in OpenSSL's queue, and no error is added. */
 
 static void
 test_queue(void)

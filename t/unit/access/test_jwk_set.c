@@ -81,7 +81,7 @@ typedef struct {
 } test_member_t;
 
 
-/* XET_DONE: skipped. */
+/* XET_DONE: the key is skipped. */
 
 static const test_member_t  test_members[] = {
     { "EC", JWK_ES, XET_OK },
@@ -283,7 +283,7 @@ test_documents(void)
         xet_jwk_set_destroy(set);
     }
 
-    /* earlier keys stay when a document is rejected */
+    /* a rejected document does not change the earlier keys */
 
     set = xet_jwk_set_create();
 
@@ -346,7 +346,7 @@ test_limits(void)
         xet_jwk_set_destroy(set);
     }
 
-    /* leading blanks, up to the limit and one past it */
+    /* leading blanks, up to the size limit, and one more */
 
     for (i = 0; i < 2; i++) {
         memset(text, ' ', XET_JWK_DOCUMENT_MAX + 1);
@@ -437,7 +437,7 @@ test_blocks(const char *a, const char *b, const char *private)
     xet_is_u64(test_pem(set, "a\xc3\xa4", a, &index), XET_JWK_KID,
                "an id that is not ASCII");
 
-    /* a byte after the key, inside the base64 */
+    /* an extra byte after the key, inside the base64 */
 
     snprintf(text, sizeof(text), "%s", a);
     p = strstr(text, "=\n-----END");

@@ -13,7 +13,7 @@
 #include "xet_test_jwt.h"
 
 
-/* The status of a set with this one key; frees the key. */
+/* Returns the status of adding this key to a set; frees the key. */
 
 static xet_status_t
 test_pkey(EVP_PKEY *pkey)
@@ -98,7 +98,7 @@ test_generated(const char *algorithm, int (*set)(EVP_PKEY_CTX *ctx))
 }
 
 
-/* P-256, but with explicit parameters instead of its name. */
+/* Selects P-256 with explicit parameters instead of its name. */
 
 static int
 test_explicit(EVP_PKEY_CTX *ctx)

@@ -1,8 +1,8 @@
 
 /*
- * Key files: which lines are keys of which purpose, the errors for other
- * lines, the text that errors never contain; and derived keys, by known
- * answers.
+ * Key files: lines that are keys for each purpose, errors for other lines, and
+ * that errors never contain a key; and derived keys, compared with known
+ * values.
  */
 
 
@@ -13,7 +13,7 @@
 #define HEX32  "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"                            \
                "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"
 
-/* HKDF-SHA256 of 32 bytes 5e, without a salt, by another implementation */
+/* HKDF-SHA256 of 32 bytes 0x5e, without a salt, by another implementation */
 #define URL    "7cf2e0db7e1acc9d02e411b567455d69"\
                "6fc719ab25a152a89818177ce5b0dfa3"
 #define DEDUP  "fabe60fe46eeef1835fe363716afea5c"\
@@ -24,7 +24,7 @@
 
 typedef struct {
     const char         *text;
-    xet_key_purpose_e   good;          /* valid for this one, or NONE */
+    xet_key_purpose_e   good;          /* the valid purpose, or NONE */
 } test_line_t;
 
 
@@ -197,7 +197,7 @@ test_several(void)
 }
 
 
-/* The same bytes for three purposes. */
+/* Keys of URLs and of dedup are derived from the line's bytes, tokens' not. */
 
 static void
 test_derived(void)

@@ -1,7 +1,7 @@
 
 /*
- * The masked and the unchanged parts of log lines: a table; and lines
- * truncated at every place.
+ * The masked and the unchanged parts of log lines: a table, and lines truncated
+ * at every position.
  */
 
 
@@ -110,7 +110,7 @@ test_line(const char *text)
 }
 
 
-/* A line truncated at any place shows nothing of a signature. */
+/* A line truncated at any position shows no part of a signature. */
 
 static void
 test_cut(void)

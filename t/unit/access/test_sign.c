@@ -16,7 +16,7 @@
 #define ARGS  "r=0-50468&e=1786192810&k=k1&s=" MAC
 #define NOW   UINT64_C(1786192809)
 
-/* for two ranges, and for none */
+/* signatures of a URL with two ranges, and with none */
 #define MAC_TWO   "Jc3Rj5msOLvor_qRjZEetGvN3S1oI1kSwdZ0qE_XQqU"
 #define MAC_NONE  "Grvl9GhuzwH2HY9jv-yTSOHMYTJJOp-sd282dpmBvGE"
 
@@ -86,7 +86,7 @@ test_check(xet_sign_key_t *const *keys, size_t n, const char *path,
 static const char  *test_name = HASH;
 
 
-/* The whole URL of test_name, split at the question mark. */
+/* Signs the URL of test_name, and splits it at the question mark. */
 
 static char *
 test_url(xet_test_pool_t *pool, xet_sign_key_t *key, const char *ns,
@@ -391,7 +391,7 @@ test_attack(xet_sign_key_t *key)
 }
 
 
-/* Every other character at every position, and every truncation. */
+/* Changes each position to every other character; tries every truncation. */
 
 static void
 test_spoilt(xet_sign_key_t *key)
@@ -530,7 +530,7 @@ test_keys(xet_sign_key_t *key)
     xet_is_u64(test_check(keys, 2, PATH, ARGS, NOW, NULL), XET_OK,
                "two secrets of one id");
 
-    /* the context starts anew each time, also after a use of another key */
+    /* the MAC context is reset each time, also after use with another key */
 
     for (i = 0, good = 0; i < 1000; i++) {
         good += test_check(keys, 2, PATH, ARGS, NOW, NULL) == XET_OK;
@@ -589,7 +589,7 @@ test_keys(xet_sign_key_t *key)
 }
 
 
-/* Rejected as an internal error, and nothing is written. */
+/* Returns 1 if signing fails as an internal error and writes nothing. */
 
 static int
 test_refused(xet_test_pool_t *pool, xet_sign_key_t *key, const char *ns,
@@ -612,7 +612,7 @@ test_refused(xet_test_pool_t *pool, xet_sign_key_t *key, const char *ns,
 }
 
 
-/* Values that the signer rejects, and the longest that it signs. */
+/* Values that the signer rejects, and the longest values that it accepts. */
 
 static void
 test_limits(xet_sign_key_t *key)
@@ -682,7 +682,7 @@ test_limits(xet_sign_key_t *key)
     xet_is_u64(url.n, 512, "ranges");
     xet_is_u64(url.ranges[511].start, r[511].start, "the last one");
 
-    /* one more in a request */
+    /* one more range in a request */
 
     more = malloc(strlen(args) + 8);
     sprintf(more, "r=0-1,%s", args + 2);

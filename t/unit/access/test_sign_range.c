@@ -1,7 +1,7 @@
 
 /*
  * The requests that a signed list of ranges permits: a table, and random lists
- * against a map of the bytes.
+ * compared with a map of the bytes.
  */
 
 
@@ -14,7 +14,7 @@ static xet_range_t  test_room[XET_SIGN_RANGES_MAX];
 
 
 typedef struct {
-    const char    *signed_list;        /* NULL: cacheable */
+    const char    *signed_list;        /* NULL: URL is cacheable */
     const char    *value;
     int            want;
 } test_range_t;
@@ -144,7 +144,7 @@ test_range_checks(void)
 }
 
 
-/* Checks against a map of the bytes: small numbers, all kinds of lists. */
+/* Compares with a map of the bytes: small numbers, all kinds of lists. */
 
 static void
 test_range_model(void)

@@ -391,7 +391,7 @@ test_parties(const xet_test_ring_t *ring)
                    parties[i].want, parties[i].claims);
     }
 
-    /* everything wrong at once: the order of the errors */
+    /* several faults at once: which error is reported first */
 
     params.iss.data = (const uint8_t *) "me";
     params.iss.len = 2;
@@ -528,7 +528,7 @@ test_sizes(const xet_test_ring_t *ring)
                                NULL),
                XET_TOKEN_SIZE, "one longer");
 
-    /* exactly 16384 characters, of 59 and 43 and two dots */
+    /* one character less than the default limit, the limit, and more */
 
     len = test_padded(token, &ring->signers[0], 44, 12209);
     xet_is_u64(len, 59 + 1 + 16279 + 1 + 43, "a token of 16383 characters");

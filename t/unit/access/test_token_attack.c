@@ -1,8 +1,8 @@
 
 /*
- * Tokens: the attacks of a caller without a key.  Every byte changed, every
+ * Tokens: attacks of a caller without a key: every byte changed, every
  * algorithm with every key, tricks with "alg", "kid", "crit" and "jwk",
- * alternative encodings; and concurrent verification.
+ * alternative encodings.  Also concurrent verification.
  */
 
 
@@ -67,7 +67,7 @@ test_spoilt(const xet_test_ring_t *ring)
         xet_is_u64(test_verify(ring->set, token, len), XET_OK,
                    ring->signers[i].alg);
 
-        /* every value of a byte under HMAC, a few of them under the others */
+        /* every value of each byte with HMAC, some values with the others */
 
         for (k = 0, accepted = 0; k < len; k++) {
             for (c = 1; c < 256; c = i ? c * 3 : c + 1) {
@@ -125,7 +125,7 @@ test_matrix(const xet_test_ring_t *ring)
 }
 
 
-/* The public key, which an attacker has, as the secret of a MAC. */
+/* The public key, which an attacker knows, as the secret of a MAC. */
 
 static void
 test_confusion(const xet_test_ring_t *ring)
@@ -385,7 +385,7 @@ test_structure(const xet_test_ring_t *ring)
                    forms[i].want, "form of a token");
     }
 
-    /* a signature of 43 characters: the last has two spare bits */
+    /* in a signature of 43 characters, the last one has two spare bits */
 
     p[-1] = '.';
     s[-1] = '.';
@@ -411,7 +411,7 @@ test_structure(const xet_test_ring_t *ring)
 }
 
 
-/* Header and payload signed as they are, with their spare bits. */
+/* Header and payload with nonzero spare bits, and a valid signature of them. */
 
 static void
 test_spelling(const xet_test_ring_t *ring)
@@ -512,7 +512,7 @@ test_schemes(const xet_test_ring_t *ring)
 }
 
 
-/* The number of keys tried, with an id and without, and keys of one id. */
+/* The limit on the number of keys tried for a token, with and without id. */
 
 static void
 test_many(void)
@@ -553,7 +553,7 @@ test_many(void)
                    "one of many keys of an id");
     }
 
-    /* after all of them, but with an id of its own */
+    /* the last key in the set, but the only one with its id */
 
     secret[0] = 99;
     (void) xet_jwk_create_secret(&key, (const uint8_t *) "other", 5, secret,
@@ -568,7 +568,7 @@ test_many(void)
 }
 
 
-/* One set in several threads, and in a forked process. */
+/* Uses one set in several threads, and in a forked process. */
 
 typedef struct {
     const xet_jwk_set_t  *set;

@@ -1,7 +1,7 @@
 
 /*
- * Minted tokens: the exact text, that they verify, and that claims which would
- * not verify are never minted.
+ * Minted tokens: the exact text, that they are valid, and that no token is
+ * minted whose claims would be rejected.
  */
 
 
@@ -45,7 +45,7 @@ test_private(void)
 }
 
 
-/* The decoded part of a token: 0 header, 1 payload. */
+/* Returns a decoded part of a token: 0 the header, 1 the payload. */
 
 static const char *
 test_part(const uint8_t *token, size_t len, unsigned part)
@@ -191,7 +191,7 @@ test_round(const xet_test_ring_t *ring)
 }
 
 
-/* The longest token, and its exact buffer size. */
+/* The longest token fits into a buffer of exactly its size. */
 
 static void
 test_room(void)
@@ -333,7 +333,7 @@ test_refused(const xet_test_ring_t *ring)
 }
 
 
-/* The id of the key in a header, with any text after it. */
+/* Reads the key id from the headers of valid and of invalid tokens. */
 
 static void
 test_key_id(const xet_test_ring_t *ring)

@@ -11,7 +11,7 @@
 #include "xet_access.h"
 
 
-/* Loads from memory of exactly that size. */
+/* Loads keys from a memory block of the exact size. */
 
 static inline xet_status_t
 test_pem(xet_jwk_set_t *set, const char *id, const char *pem, size_t *index)

@@ -1,8 +1,7 @@
 
 /*
- * Builds tokens of any kind for tests: the test chooses header and payload,
- * the signature is always right.  Uses OpenSSL directly, not the code under
- * test.
+ * Builds tokens for tests: the test chooses header and payload, and the
+ * signature is always valid.  Uses OpenSSL directly, not the code under test.
  */
 
 #ifndef _XET_TEST_JWT_H_INCLUDED_
@@ -67,7 +66,7 @@ xet_test_base64(char *dst, const void *src, size_t len)
 }
 
 
-/* ECDSA from DER to the form of JWS; 64 bytes. */
+/* Converts an ECDSA signature from DER to JWS form, which has 64 bytes. */
 
 static inline size_t
 xet_test_ecdsa(uint8_t *dst, const uint8_t *der, size_t len)
@@ -87,7 +86,7 @@ xet_test_ecdsa(uint8_t *dst, const uint8_t *der, size_t len)
 }
 
 
-/* The signature itself; dst has 1024 bytes.  der: ES256 stays as it is. */
+/* Writes the signature to dst of 1024 bytes.  With der, ES256 stays DER. */
 
 static inline size_t
 xet_test_sign(uint8_t *dst, const xet_test_signer_t *s, const void *data,
@@ -157,7 +156,7 @@ xet_test_jwt(char *dst, const xet_test_signer_t *s, const char *header,
 }
 
 
-/* "PUBLIC KEY", or "PRIVATE KEY" of PKCS#8; the caller frees it. */
+/* Returns PEM: "PUBLIC KEY", or PKCS#8 "PRIVATE KEY"; the caller frees it. */
 
 static inline char *
 xet_test_pem(EVP_PKEY *pkey, int private)

@@ -1,6 +1,6 @@
 
 /*
- * Accept-Encoding: which values name a coding.
+ * Accept-Encoding: which values accept a given coding.
  */
 
 

@@ -1,6 +1,7 @@
 
 /*
- * base64url: known answers, every length, and that there is one encoding.
+ * base64url: known values, every length, and that each value has only one
+ * valid encoding.
  */
 
 
@@ -101,7 +102,7 @@ test_lengths(void)
 }
 
 
-/* All texts of 2 and 3 characters; as many are valid as there are values. */
+/* Of all texts of 2 or 3 characters, exactly one per value is valid. */
 
 static void
 test_spellings(void)

@@ -1,7 +1,7 @@
 
 /*
- * The chained buffer: contents after any writes, node sizes, reserve and
- * advance, failed allocations.
+ * The chained buffer: contents after any sequence of writes, node sizes,
+ * reserve and advance, failed allocations.
  */
 
 
@@ -52,7 +52,7 @@ test_heap_free(test_heap_t *heap)
 }
 
 
-/* Whether the nodes hold these bytes, and no node but the last is empty. */
+/* Returns 1 if the nodes hold these bytes, and only the last may be empty. */
 
 static int
 test_holds(const xet_buf_t *b, const uint8_t *want, size_t len)

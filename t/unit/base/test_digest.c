@@ -8,14 +8,14 @@
 #include "xet_base.h"
 
 
-/* of "" and of "hello\n" */
+/* the SHA-256 of "" and of "hello\n" */
 
 #define EMPTY  "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
 #define HELLO  "WJG1sSLV5M5M87IlnK33e6D5+hnyNTu46cdTUWYnxAM="
 #define WRONG  "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV="
 
 
-/* In a block of its own, so that a sanitizer detects a read past it. */
+/* Parses a copy of exact length, so that ASan detects a read past it. */
 
 static xet_status_t
 parse(const char *value, uint8_t *sha256)

@@ -120,7 +120,7 @@ test_lengths(void)
     xet_is_u64(xet_filename_decode(name, &len, arg, 256 * 3), XET_FILENAME,
                "256 are too many");
 
-    /* of exact size: no name needs more space than one of quotes */
+    /* a buffer of exact size: a name of quotes needs the most space */
 
     header = malloc(XET_FILENAME_HEADER(len));
     end = xet_filename_header(header, name, len);

@@ -1,7 +1,7 @@
 
 /*
  * The JSON writer: exact text, escapes and UTF-8 repair, exact integers,
- * nesting to the limit, a change of the buffer; jansson reads all of it.
+ * nesting up to the limit, a change of the buffer; jansson parses the results.
  */
 
 
@@ -42,7 +42,7 @@ test_alloc(void *data, size_t size)
 }
 
 
-/* Nodes of 7 bytes at first, so that text spans nodes. */
+/* Starts with nodes of 7 bytes, so that text spans several nodes. */
 
 static xet_json_t *
 test_begin(void)
@@ -156,8 +156,8 @@ test_structure(void)
 
 
 /*
- * Elements that the caller writes into reserved space, with a comma or
- * without.
+ * Elements that the caller writes into reserved space, with and without a
+ * comma before them.
  */
 
 static void
@@ -222,7 +222,7 @@ test_integers(void)
     test_is("[0,9,10,9007199254740993,9223372036854775807,0,-1,"
             "9223372036854775807,-9223372036854775808]");
 
-    /* beyond the integers of jansson */
+    /* an integer that jansson can't parse */
 
     j = test_begin();
     xet_json_u64(j, UINT64_MAX);
@@ -310,7 +310,7 @@ test_depth(void)
     unsigned     i, round;
     xet_json_t  *j;
 
-    /* twice on every level: a comma belongs there, and only there */
+    /* one array on every level, then two: a comma is only between elements */
 
     j = test_begin();
 
@@ -387,7 +387,7 @@ test_out_of_memory(void)
 }
 
 
-/* Step i of a document; 0 after the last one. */
+/* Writes step i of a document; returns 0 after the last one. */
 
 static int
 test_step(xet_json_t *j, unsigned i)
@@ -447,7 +447,7 @@ test_step(xet_json_t *j, unsigned i)
 }
 
 
-/* At every subset of the 13 places between steps, a new buffer begins. */
+/* Changes the buffer between steps, at every subset of the 13 positions. */
 
 static void
 test_resume(void)
@@ -483,7 +483,7 @@ test_resume(void)
 
     xet_is_u64(bad, 0, "the same text, whatever the buffers");
 
-    /* an error belongs to its buffer alone */
+    /* an error of one buffer does not affect the next one */
 
     xet_buf_init(&failed, test_alloc, &writer, SIZE_MAX);
 

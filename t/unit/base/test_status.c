@@ -1,6 +1,6 @@
 
 /*
- * Every status has its row, and a number outside the table is harmless.
+ * Every status has a row in the table, and other numbers are handled.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * The chunker: published boundaries, and the same chunks as the draft's loop
- * over every byte, for any split of the data.
+ * The chunker: published boundaries; and for any split of the data, the same
+ * chunks as the draft's loop, which hashes every byte.
  */
 
 
@@ -56,9 +56,9 @@ reference(const xet_suite_t *suite, const uint8_t *data, size_t len,
 
 
 /*
- * Feeds pieces of step bytes, or of random sizes up to -step, each from a
- * block of its own so that a sanitizer detects a read past it.  Returns 0 if
- * the chunker breaks its contract.
+ * Feeds pieces of step bytes, or of random sizes up to -step.  Each is in its
+ * own heap block, so that a sanitizer detects a read past it.  Returns 0 if the
+ * chunker breaks its contract.
  */
 
 static int
@@ -142,7 +142,8 @@ same_as_json(const cuts_t *cuts, const json_t *list)
 
 
 /*
- * In one piece; in pieces of 1, 37, 255 bytes; and near the limits of phases.
+ * Counts sizes of pieces with wrong chunks: one piece; pieces of 1, 37, 255
+ * bytes; and pieces near the limits of the phases.
  */
 
 static unsigned
@@ -169,7 +170,7 @@ wrong_splits(const uint8_t *data, size_t len, const json_t *want)
 }
 
 
-/* Hashes of the chunks, the root and the file hash, where known. */
+/* Checks the hashes of the chunks, the root and the file hash, if known. */
 
 static void
 check_hashes(const uint8_t *data, size_t len, const json_t *list,
@@ -268,7 +269,7 @@ test_published(void)
 }
 
 
-/* Inputs that meet the mask just before, at and after the minimum. */
+/* Inputs whose hash matches the mask just before, at and after the minimum. */
 
 static void
 test_triggering(void)
@@ -348,7 +349,7 @@ test_clients(void)
 
     free(data);
 
-    /* the verification hash over those chunks comes from another client */
+    /* the verification hash over these chunks comes from another client */
 
     hashes = malloc(json_array_size(list) * XET_HASH_LEN + 1);
 
@@ -420,7 +421,7 @@ test_reference_file(void)
     }
 
     /*
-     * the prefix ends with chunk 9, so the last boundary needs no end of data
+     * the prefix ends with chunk 9, so the last boundary is also in the file
      */
 
     feed(&xet_suite_default, data, len, 100000000, NULL, &cuts);
@@ -465,7 +466,7 @@ test_random(void)
         len = (size_t) (xet_splitmix64(&state) % 700000);
         data = xet_splitmix64_data(len, xet_splitmix64(&state));
 
-        /* runs of one byte: only the forced boundary */
+        /* a run of one byte only has the boundary at the maximum length */
 
         if (round % 3 == 0 && len > 300000) {
             memset(data + 1000, (int) round, 290000);
@@ -526,7 +527,7 @@ test_small_suite(void)
 }
 
 
-/* 64 bytes after which the hash meets the mask, whatever precedes them. */
+/* Finds 64 bytes after which the hash always matches the mask. */
 
 static void
 cutter(const xet_suite_t *suite, uint8_t *window)
@@ -549,8 +550,8 @@ cutter(const xet_suite_t *suite, uint8_t *window)
 
 
 /*
- * One possible boundary, at every position of the first blocks that are
- * scanned in parallel; then two and more of them, in any order of lanes.
+ * A single boundary at each position of the first blocks of the parallel scan;
+ * then several boundaries, in any of the lanes.
  */
 
 static void
@@ -615,7 +616,7 @@ test_places(void)
 }
 
 
-/* A possible boundary wherever a chunk is long enough, and nowhere. */
+/* Data with a boundary at every permitted position, and without any. */
 
 static void
 test_dense(void)

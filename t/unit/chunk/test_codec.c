@@ -1,8 +1,8 @@
 
 /*
- * Chunk codecs: the byte grouping against the draft's description and known
- * vectors, round trips, every kind of LZ4 frame that clients may send, and the
- * frames that must be rejected.
+ * Chunk codecs: the byte grouping compared with the draft's description and
+ * with known vectors, round trips, every kind of LZ4 frame that clients may
+ * send, and frames that must be rejected.
  */
 
 #include <jansson.h>
@@ -36,7 +36,7 @@ rnd(void)
 }
 
 
-/* 'r' noise, 't' text, 'z' zeros, 'f' high bytes alike as in floats */
+/* kind: 'r' noise, 't' text, 'z' zeros, 'f' similar high bytes, as floats */
 
 static void
 fill(uint8_t *p, size_t n, int kind)
@@ -67,7 +67,7 @@ make_frame(const LZ4F_preferences_t *prefs, const uint8_t *data, size_t len)
     size_t      n, rc;
     LZ4F_cctx  *ctx;
 
-    /* the streaming interface, since compressFrame adapts the block size */
+    /* uses the streaming interface: compressFrame would adapt the block size */
 
     if (LZ4F_isError(LZ4F_createCompressionContext(&ctx, LZ4F_VERSION))) {
         return 0;
@@ -186,7 +186,7 @@ test_bg4_vectors(void)
 }
 
 
-/* As the draft specifies: byte i goes to the end of group i % 4. */
+/* Groups as the draft specifies: appends byte i to group i % 4. */
 
 static void
 split_naive(const uint8_t *in, uint8_t *dst, size_t n)
@@ -283,7 +283,7 @@ test_round_trips(void)
 }
 
 
-/* Finds a frame as long as the chunk, which saves nothing. */
+/* Finds data whose frame is as long as the chunk, so that nothing is saved. */
 
 static void
 test_no_gain(void)

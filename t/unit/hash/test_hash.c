@@ -1,6 +1,6 @@
 
 /*
- * Hash strings, comparison, and the keyed functions against the vectors of the
+ * Hash strings, comparison, and the keyed functions with the vectors of the
  * draft and of the clients.
  */
 
@@ -133,7 +133,7 @@ test_round_trip(void)
             wrong++;
         }
 
-        /* the order of strings, also with long common prefixes */
+        /* hashes compare as strings do, also with long common prefixes */
 
         b.bytes[xet_splitmix64(&state) % XET_HASH_LEN] ^= (uint8_t) round;
 

@@ -1,7 +1,7 @@
 
 /*
- * The streamed tree: against published roots, and against the draft's loop
- * over whole levels, reimplemented here with printf.
+ * The streamed tree, compared with published roots, and with the draft's loop
+ * over complete levels, reimplemented here with printf.
  */
 
 
@@ -16,7 +16,7 @@
 static xet_merkle_node_t  leaves[LEAVES_MAX];
 
 
-/* Level by level, each one complete. */
+/* Computes the root level by level. */
 
 static xet_hash_t
 reference_root(const xet_merkle_node_t *in, size_t n)
@@ -53,7 +53,7 @@ streamed_root(const xet_merkle_node_t *in, size_t n)
     xet_hash_t    root;
     xet_merkle_t  m;
 
-    /* uninitialised memory must not matter */
+    /* the result must not depend on uninitialized memory */
 
     memset(&m, 0xa5, sizeof(m));
     memset(&root, 0xa5, sizeof(root));

@@ -1,9 +1,9 @@
 
 /*
- * Subtrees: against the rule for whole levels, reimplemented here with arrays;
- * against digests of the results of the reference client's package for the
- * same leaves (t/oracle/subtree.mjs compares many more); and against the
- * streamed tree.
+ * Subtrees, compared with three references: the rule for complete levels,
+ * reimplemented here with arrays; digests of the results of the reference
+ * client's package for the same leaves (t/oracle/subtree.mjs compares many
+ * more); and the streamed tree.
  */
 
 
@@ -34,8 +34,9 @@ static xet_subtree_builder_t  builder, part;
 
 
 /*
- * The node after the middle one of the first three stable cuts, from the left,
- * or, by another algorithm than the builder's, from the right; 0 for none.
+ * Returns the node after the middle one of the first three stable cuts, from
+ * the left or from the right, or 0 if there is none.  From the right, the
+ * algorithm differs from the builder's.
  */
 
 static size_t
@@ -270,7 +271,7 @@ test_reference(void)
 }
 
 
-/* Parts of random length, single leaves among them. */
+/* Joins parts of random lengths, including single leaves. */
 
 static xet_status_t
 join(size_t n, int at_start, int at_end, uint64_t *state, xet_subtree_t *s)
@@ -299,7 +300,7 @@ join(size_t n, int at_start, int at_end, uint64_t *state, xet_subtree_t *s)
                               % (xet_test_random(state) % 2 ? 20 : n + 1));
         to = (to > n) ? n : to;
 
-        /* a part may know the ends of the file, or not */
+        /* only some parts have the flags of the file's start and end */
 
         last = to == n && at_end && xet_test_random(state) % 2;
 
@@ -363,7 +364,7 @@ test_join(void)
 }
 
 
-/* The same leaves through @huggingface/xetchunk-wasm 0.2.0. */
+/* Results of @huggingface/xetchunk-wasm 0.2.0 for the same leaves. */
 
 static const struct {
     size_t       n;
@@ -587,7 +588,7 @@ test_limit(void)
         most = (builder.held > most) ? builder.held : most;
     }
 
-    /* nodes leave a level only after their parent has been added */
+    /* nodes of a level are freed only after their parent has been added */
 
     begin(most * 3 / 2);
     status = build(&builder, 0, 500, 0, 0, &s);
@@ -697,7 +698,7 @@ test_damaged(void)
     damage(s.n -= s.levels[2].left; damaged_levels[2].left = 0,
            "an empty top level");
 
-    /* the counts are right, but the left part ends in no cut */
+    /* the counts are right, but the left part does not end with a cut */
 
     s = good;
     s.levels = damaged_levels;

@@ -1,6 +1,6 @@
 
 /*
- * The tree of the draft, over whole levels, reimplemented with printf: the
+ * The tree of the draft, over complete levels, reimplemented with printf: the
  * reference for the streamed tree and the subtrees.
  */
 
@@ -12,7 +12,7 @@
 #include "xet_hash.h"
 
 
-/* The number of nodes merged next, of n that are left. */
+/* Returns how many of the n remaining nodes are merged into the next node. */
 
 static size_t
 reference_cut(const xet_merkle_node_t *nodes, size_t n)

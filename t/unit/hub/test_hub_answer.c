@@ -1,7 +1,7 @@
 
 /*
- * Responses of a Hub, and names as people write them: accepted and rejected
- * ones, and that a link yields its arguments and never its host.
+ * Responses of a Hub, and repo names in the forms that users type: accepted and
+ * rejected ones.  From a link, only the arguments are used, never the host.
  */
 
 

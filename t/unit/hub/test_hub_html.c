@@ -1,7 +1,7 @@
 
 /*
- * HTML of a Hub: the text of each value, that no value adds markup, whatever
- * its bytes, and dates, numbers and sizes.
+ * HTML of a Hub: the text of each value, that no bytes of a value add markup,
+ * and dates, numbers and sizes.
  */
 
 
@@ -22,7 +22,7 @@ xet_is_str(const char *got, const char *want, const char *name)
 }
 
 
-/* The contents of the buffer as a string; empties the buffer. */
+/* Returns the contents of the buffer as a string, and empties the buffer. */
 
 static const char *
 flat(void)

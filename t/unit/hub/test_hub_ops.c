@@ -1,7 +1,7 @@
 
 /*
- * Bodies of a Hub: commits and batches as clients write them, split at every
- * byte, paused after every operation, and rejected bodies.
+ * Request bodies of a Hub: commits and batches as clients write them, split at
+ * every byte, with a pause after every operation; and rejected bodies.
  */
 
 

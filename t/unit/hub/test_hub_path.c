@@ -1,8 +1,8 @@
 
 /*
- * Paths that mean something else on the systems of their readers: what each
- * rule rejects, in any case, anywhere in a path; and names of real repos,
- * which no rule rejects.
+ * Paths that have a special meaning on the system of a client that downloads
+ * them: what each rule rejects, in upper and lower case, anywhere in a path.
+ * Also names of real repos, which no rule rejects.
  */
 
 
@@ -19,7 +19,7 @@ typedef struct {
 
 static const test_path_t  test_unsafe[] = {
 
-    /* git: the plain name, and as Windows and HFS+ read it */
+    /* git: the plain name, and names that Windows or HFS+ treat as the same */
 
     { ".git", XET_HUB_RISK_GIT, NULL },
     { ".git/config", XET_HUB_RISK_GIT, ".git" },
@@ -90,7 +90,7 @@ static const test_path_t  test_unsafe[] = {
 };
 
 
-/* Names that repos on huggingface.co have, or might have. */
+/* Names that occur in repos on huggingface.co, or could. */
 
 static const char *const  test_safe[] = {
     "README.md", ".gitattributes", ".gitignore", ".gitmodules", ".gitkeep",
@@ -117,7 +117,7 @@ test_is(const uint8_t *p, size_t len, const char *text)
 }
 
 
-/* The same, with "?"  for unprintable bytes. */
+/* Compares a text that has "?" in place of unprintable bytes. */
 
 static int
 test_shown(const uint8_t *p, size_t len, const char *text)
@@ -161,7 +161,7 @@ test_refused(void)
                xet_hub_risk_text(xet_hub_path_risk((const uint8_t *) t->path,
                                                    len, &part)));
 
-        /* with a rejection that outlives the path; such a path can be read */
+        /* the refusal has a copy of the part; the path is valid otherwise */
 
         path.data = (const uint8_t *) text;
         path.len = (size_t) snprintf(text, sizeof(text), "a/%s/b", t->path);
@@ -173,7 +173,7 @@ test_refused(void)
                && test_shown(refusal.part, refusal.len, want),
                "refused in a folder: %u", (unsigned) i);
 
-        /* in other letters */
+        /* in upper case */
 
         for (k = 0; k < path.len; k++) {
             if (text[k] >= 'a' && text[k] <= 'z') {
@@ -209,7 +209,7 @@ test_allowed(void)
 }
 
 
-/* The longest part fits. */
+/* The longest part fits into a refusal. */
 
 static void
 test_longest(void)

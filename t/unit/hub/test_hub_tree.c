@@ -23,7 +23,7 @@ static xet_test_pool_t  pool;
 static char             text[2 * 1024 * 1024];
 
 
-/* The contents of the buffer as a string; empties the buffer. */
+/* Returns the contents of the buffer as a string, and empties the buffer. */
 
 static const char *
 flat(void)

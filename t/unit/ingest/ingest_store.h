@@ -74,7 +74,7 @@ store_create(const xet_suite_t *suite)
 }
 
 
-/* All but the first n xorbs. */
+/* Removes all xorbs after the first n. */
 
 static void
 store_forget(store_t *s, size_t n)
@@ -148,7 +148,7 @@ store_find(store_t *s, const xet_hash_t *hash)
 }
 
 
-/* The complete xorb, as a client could upload it. */
+/* Stores the complete xorb, and verifies it like an upload of a client. */
 
 static int
 store_keep(store_t *s, const xet_xorb_info_t *info)
@@ -250,8 +250,7 @@ store_tell(store_t *s, xet_ingest_t *in, const stored_t *x)
 
 
 /*
- * Reports the xorbs that have the chunk, the newest first, at most told of
- * them.
+ * Reports the xorbs that have the chunk, the newest first, at most s->told.
  */
 
 static int
@@ -314,7 +313,7 @@ serve(store_t *s, xet_ingest_t *in)
 }
 
 
-/* The hash of the data by the draft's algorithm, in one call. */
+/* Computes the hash of the data by the draft's algorithm, in one call. */
 
 static void
 reference(const xet_suite_t *suite, const uint8_t *data, size_t len,
@@ -379,8 +378,8 @@ comes_back(store_t *s, const uint8_t *data, size_t len)
 
 
 /*
- * Feeds pieces of up to step bytes, each in a block of its own that lives as
- * long as the interface requires.  Returns 0 on any fault.
+ * Feeds pieces of up to step bytes, each in its own heap block, which is freed
+ * as soon as the interface permits.  Returns 0 on any fault.
  */
 
 static int

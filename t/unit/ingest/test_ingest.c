@@ -1,7 +1,7 @@
 
 /*
- * Ingest of files: for any pieces, the terms and the xorbs give the data, and
- * the hash is that of the data.  Known chunks are not stored again, unless
+ * Ingest of files: for any pieces, the data can be restored from the terms and
+ * xorbs, and the file hash is right.  Known chunks are not stored again, unless
  * that would fragment the file.
  */
 
@@ -77,7 +77,7 @@ test_sizes(void)
 }
 
 
-/* A xorb is full at 64 MiB; a second ingest finds one xorb after the other. */
+/* A xorb has at most 64 MiB; a second ingest finds all xorbs of the file. */
 
 static void
 test_large(void)
@@ -101,7 +101,7 @@ test_large(void)
            "each xorb leads to the next");
     xet_ok(res.asked < 12, "with a few questions");
 
-    /* the leftovers of a failure: the first two xorbs */
+    /* after an interrupted ingest only the first two xorbs are stored */
 
     store_forget(s, 2);
 
@@ -125,7 +125,7 @@ test_repeats(void)
 
     state = 1;
 
-    /* one part repeated: its chunks are stored once, and the seams */
+    /* a part repeated ten times is stored once, with the chunks at the seams */
 
     part = noise(3, 3 * MIB);
     data = malloc(30 * MIB);
@@ -142,7 +142,7 @@ test_repeats(void)
 
     store_destroy(s);
 
-    /* zeros: all chunks are the same one */
+    /* zeros: all chunks are equal */
 
     memset(data, 0, 30 * MIB);
     s = store_create(&xet_suite_default);
@@ -159,9 +159,9 @@ test_repeats(void)
 
 
 /*
- * A chunk that a file has twice, with new ones before, between and after: a
- * thrifty ingest stores the chunk again, unless 16 chunks precede it, and
- * references long runs as any other ingest does.
+ * A chunk that occurs twice in a file, among new chunks.  An ingest that is
+ * thrifty with terms stores the chunk again, unless there are 16 chunks before
+ * it; but it references long runs of known chunks.
  */
 
 static void
@@ -215,7 +215,7 @@ test_thrifty(void)
 }
 
 
-/* A stored file whose chunks recur one by one, each among new ones. */
+/* Chunks of a stored file recur in another file, each between new chunks. */
 
 static void
 test_fragments(void)
@@ -238,8 +238,8 @@ test_fragments(void)
     xet_ok(take_in(s, data, 40 * MIB, MIB, &state, 1, &res), "a stored file");
 
     /*
-     * Known and new chunks alternate.  Each chunk is cut from its own data, so
-     * that a known chunk ends where it ends in the stored file.
+     * Known and new chunks alternate.  Each chunk is copied from the data in
+     * which it was cut, so that known chunks have the same boundaries again.
      */
 
     xet_chunker_init(&c, s->suite);
@@ -288,7 +288,7 @@ test_fragments(void)
     xet_ok(take_in(s, mixed, len, MIB, &state, 1, &res), "in long runs");
     xet_ok(res.info.new_size < len * 6 / 10, "what is known is not stored");
 
-    /* runs of four known chunks; an interrupted ingest has stored a part */
+    /* runs of four known chunks, after an interrupted ingest of the file */
 
     xet_chunker_init(&c, s->suite);
     len = 0;
@@ -326,8 +326,8 @@ test_fragments(void)
 
 
 /*
- * A suite with chunks of some 100 bytes and xorbs of 20 chunks: many files
- * made of few parts, with more terms than the limit of pending terms.
+ * A suite with chunks of about 100 bytes and xorbs of 20 chunks: many files
+ * that consist of few parts, with more terms than may be pending.
  */
 
 static void
@@ -411,7 +411,7 @@ test_small_suite(void)
 }
 
 
-/* Keyed responses, and the chunks before one that the index has. */
+/* Keyed dedup responses; finds known chunks before an eligible chunk, too. */
 
 static void
 test_keyed_ahead(void)

@@ -1,7 +1,7 @@
 
 /*
- * The table of known chunks: chunks found, their successors, chunks forgotten;
- * and the same against a linear search.
+ * The table of known chunks: look-up, successors, eviction; and a comparison
+ * with a linear search.
  */
 
 
@@ -92,7 +92,7 @@ test_order(void)
            && xet_hash_equal(xet_known_hash(k, &ref), &name)
            && xet_known_last(k, &ref), "the name is given later");
 
-    /* the first xorb is forgotten, chunk by chunk */
+    /* the chunks of the first xorb are evicted one by one */
 
     name_of(3, &name);
     xet_ok(xet_known_xorb(k, &name, 9, &a) == XET_OK, "a third one");
@@ -166,7 +166,7 @@ test_keys(void)
 }
 
 
-/* As many xorbs as the table can hold, each with a chunk, and then more. */
+/* Adds as many xorbs as the table can hold, each with a chunk, then more. */
 
 static void
 test_names(void)
@@ -220,8 +220,8 @@ test_names(void)
 
 
 /*
- * Among the newest max chunks, the one that a hash leads to: the only one of
- * its hash when it was added.
+ * Finds a hash among the newest max chunks: only a chunk whose hash was not in
+ * the table when it was added can be found.
  */
 
 static size_t

@@ -1,7 +1,7 @@
 
 /*
- * The cursor: random files against a list of all their chunks, ranges at every
- * border, long terms in parts, the savings of a second range, and
+ * The cursor: random files compared with a list of all their chunks, ranges at
+ * every boundary, long terms in parts, fewer queries for a second range, and
  * contradicting rows.
  */
 
@@ -137,7 +137,7 @@ new_file(unsigned terms_in_segment)
 }
 
 
-/* The rows that PostgreSQL would return. */
+/* Passes the rows that PostgreSQL would return. */
 
 static xet_status_t
 fetch_terms(void)
@@ -255,8 +255,8 @@ fetch(void)
 
 
 /*
- * Whether the run at chunk i of term t ends with a chunk that the range needs,
- * has no gap before it, and has at most the permitted number of chunks.
+ * Returns 1 if the run that starts at chunk i of term t is right: it ends with
+ * a chunk of the range, it has no gaps, and its length is permitted.
  */
 
 static int
@@ -301,7 +301,7 @@ run_is_right(uint32_t t, uint32_t i, uint64_t offset, uint64_t end)
 }
 
 
-/* Whether [start, end) is read as the terms say, chunk by chunk. */
+/* Returns 1 if reading [start, end) returns exactly the chunks of the terms. */
 
 static int
 read_range(uint64_t start, uint64_t end)
@@ -473,7 +473,7 @@ test_long(void)
     xet_ok(read_range(border + 5, border + 6), "and another");
     xet_is_u64(asked_terms + asked_lists, 0, "cost nothing");
 
-    /* one chunk more and less than a batch */
+    /* one chunk more and one less than a batch */
 
     new_file(XET_TERM_SEGMENT_MAX);
     add_term(0, 0, XET_CURSOR_CHUNKS);

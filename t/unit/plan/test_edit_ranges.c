@@ -1,7 +1,7 @@
 
 /*
- * Edit ranges: tables by hand, random files against the rule applied chunk by
- * chunk, the JSON of a small response, damage and limits.
+ * Edit ranges: tables written by hand, random files compared with the rule
+ * applied chunk by chunk, the JSON of a small response, damage and limits.
  */
 
 
@@ -26,7 +26,7 @@ typedef struct {
     uint64_t        starts[CHUNKS_MAX + 1];
     unsigned        terms[CHUNKS_MAX];
     uint32_t        before;        /* raw_before of all terms */
-    int             given;         /* verification hashes are */
+    int             given;         /* has verification hashes */
 } file_t;
 
 
@@ -240,8 +240,9 @@ parse(file_t *f, const char *text)
 
 
 /*
- * dirty, edits: the first chunk, and the one after the last, by number.  Where
- * two numbers of dirty are the same the range is the last byte of that chunk.
+ * dirty and edits have numbers of chunks: the first one, and the one after the
+ * last.  If both numbers of dirty are equal, the range is the last byte of that
+ * chunk.
  */
 
 static const struct {
@@ -869,7 +870,7 @@ test_limit(void)
 }
 
 
-/* One pass, with memory for the response only. */
+/* Needs one pass, and memory only for the response. */
 
 static void
 test_memory(void)

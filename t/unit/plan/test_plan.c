@@ -1,7 +1,7 @@
 
 /*
- * Plans: adding, trimming and merging by hand, damage of every kind, files of
- * many terms.
+ * Plans: tables for adding, trimming and merging, damage of every kind, files
+ * of many terms.
  */
 
 
@@ -340,7 +340,7 @@ test_contradictions(void)
         }
     }
 
-    /* a xorb that was repaired between two terms, and at an edge */
+    /* the copy of a xorb was replaced between two terms, and at an edge */
 
     xet_test_term(packed, 1, 0, 0, 10);
     xet_test_term(packed + XET_TERM_LEN, 1, 0, 10, 20);
@@ -403,7 +403,7 @@ test_below(uint64_t *state, uint32_t n)
 }
 
 
-/* 100,000 terms, over one xorb, a thousand, and as many as terms. */
+/* 100,000 terms, in one xorb, in 1,000, and in 100,000. */
 
 static void
 test_long_files(void)

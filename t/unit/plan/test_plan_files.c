@@ -1,7 +1,7 @@
 
 /*
- * Plans of several files: a model by brute force, damage and misuse of every
- * kind.
+ * Plans of several files, compared with a simple model; damage and misuse of
+ * every kind.
  */
 
 
@@ -16,7 +16,7 @@
 #define MODEL_TEXT    32768
 
 
-/* The ends of chunk i are those at i + 1. */
+/* Element i + 1 has the ends of chunk i. */
 
 typedef struct {
     uint8_t     hash[XET_HASH_LEN];
@@ -63,7 +63,7 @@ model_random(uint64_t *state)
 
         xet_test_random_hash(state, x->hash);
 
-        if (i & 1) {                   /* two that differ only at the end */
+        if (i & 1) {                   /* hashes that differ at the end */
             memcpy(x->hash, model_xorbs[i - 1].hash, 30);
         }
 
@@ -206,7 +206,7 @@ model_print(void)
 }
 
 
-/* The last byte of the xorb and the first chunk. */
+/* Writes the last byte of the xorb's hash, and the first chunk. */
 
 static xet_status_t
 test_url(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,

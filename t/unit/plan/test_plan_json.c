@@ -1,7 +1,7 @@
 
 /*
- * The bodies of plans, read back with jansson: the captured responses in every
- * number and key, groups of ranges, exact integers, errors.
+ * The bodies of plans, parsed with jansson: every number and key of captured
+ * responses, groups of ranges, exact integers, errors.
  */
 
 
@@ -70,7 +70,7 @@ test_body(xet_test_pool_t *pool, const xet_plan_t *p, unsigned version,
 }
 
 
-/* URLs can't equal the captured ones. */
+/* Removes the URLs, because they differ from the captured ones. */
 
 static void
 test_strip(json_t *value)
@@ -136,9 +136,9 @@ test_captured(const char *name)
 
 
 /*
- * The only term of the reference shard: raw lengths from the chunk list,
- * stored lengths of the first ten chunks from the index, the others made up so
- * that the end is that of the captured response.
+ * The chunk ends of the only term of the reference shard: raw lengths from the
+ * chunk list, stored lengths of the first ten chunks from the index.  The other
+ * lengths are made up so that the end is that of the captured response.
  */
 
 static int
@@ -193,7 +193,7 @@ test_end(const uint8_t *ends, uint32_t n)
 }
 
 
-/* The first one. */
+/* Returns the first range. */
 
 static xet_plan_range_t
 test_range(const xet_plan_t *p)
@@ -252,7 +252,7 @@ test_reference_term(xet_term_t *t, uint8_t *packed)
         return XET_INTERNAL;
     }
 
-    /* header, file, segment: the third record */
+    /* the third record (after header and file) is the segment */
 
     memcpy(t->xorb.bytes, data + 96, XET_HASH_LEN);
     t->raw_length = xet_get_u32(data + 96 + 36);
@@ -305,7 +305,7 @@ test_ev_population(void)
     test_same(test_body(&pool, &p, 2, 1, &url), range_v2,
               "is the captured v2 answer");
 
-    /* at the edges of chunks: one byte decides */
+    /* at the edges of chunks, one byte makes a difference */
 
     (void) test_plan(&p, &pool, packed, 1, 0, 0, 237171);
     test_same(test_body(&pool, &p, 2, 1, &url), range_v2,
@@ -403,9 +403,8 @@ test_gpt2(void)
               "is the captured v2 answer");
 
     /*
-     * The range lies in the second term, chunks 417 to 421; the ends of the
-     * chunks are known where the response shows them, the others are spread
-     * evenly.
+     * The range is in the second term, chunks 417 to 421.  The response shows
+     * some of the chunk ends; the others are spread evenly.
      */
 
     (void) xet_term_unpack(&term, packed + XET_TERM_LEN);

@@ -50,7 +50,7 @@ typedef struct {
 
 
 static model_t         model;
-static const char     *test_rule;      /* the first one broken */
+static const char     *test_rule;      /* the first rule broken */
 
 
 static uint32_t
@@ -90,7 +90,7 @@ model_random(uint64_t *state)
 
         xet_test_random_hash(state, x->hash.bytes);
 
-        if (same) {                    /* in the bytes that the sort uses */
+        if (same) {                    /* equal in the bytes sorted by */
             memset(x->hash.bytes, 1, 8);
         }
 
@@ -156,7 +156,7 @@ model_find(const xet_hash_t *hash)
 }
 
 
-/* The ends that the database would return for the term at an edge. */
+/* Returns the ends that the database would return for a term at an edge. */
 
 static void
 model_ends(xet_plan_ends_t *ends, const xet_term_t *t)
@@ -174,7 +174,7 @@ model_ends(xet_plan_ends_t *ends, const xet_term_t *t)
 }
 
 
-/* all: trim both edges, even if they need none. */
+/* If all is set, trims both edges, even if they do not need it. */
 
 static xet_status_t
 test_trim(xet_plan_t *p, int all)
@@ -207,8 +207,8 @@ test_trim(xet_plan_t *p, int all)
 
 
 /*
- * Adds the file in segments of random length; whole: also those outside the
- * range.
+ * Adds the file in segments of random length.  If whole is set, adds segments
+ * outside the range, too.
  */
 
 static xet_status_t
@@ -414,8 +414,9 @@ test_rules_equal(const xet_plan_t *a, const xet_plan_t *b)
 
 
 /*
- * Marks which of the ranges [0, n) of a xorb begin a merged one when max are
- * left: the first, and those after the widest gaps; of equal gaps the first.
+ * Merges the ranges [0, n) of a xorb until max are left, and marks the range at
+ * which each merged one begins: the first range, and the ranges after the
+ * widest gaps; of equal gaps, the first.
  */
 
 static void
@@ -447,7 +448,7 @@ model_limit(const xet_plan_range_t *ranges, uint8_t *begins, uint32_t n,
 }
 
 
-/* Those of the ranges from i on that belong to one xorb. */
+/* Returns the number of ranges of the xorb that begins with range i. */
 
 static uint32_t
 model_xorb_ranges(const xet_plan_t *p, xet_plan_range_t *ranges, uint32_t i)
@@ -465,7 +466,7 @@ model_xorb_ranges(const xet_plan_t *p, xet_plan_range_t *ranges, uint32_t i)
 }
 
 
-/* p is limited, and was equal to all before. */
+/* p was limited to max ranges, and was equal to all before. */
 
 static void
 test_rules_limit(xet_plan_t *p, const xet_plan_t *all, uint32_t max)

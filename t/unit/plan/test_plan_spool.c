@@ -1,7 +1,7 @@
 
 /*
  * Plans in a file: the same terms and ranges as in memory, with buffers of any
- * size; every failure on the way ends as an error.
+ * size; every failure of a call is reported as an error.
  */
 
 
@@ -21,7 +21,7 @@ static uint8_t   test_raw[TEST_CHUNKS * 4];
 static uint8_t   test_stored[TEST_CHUNKS * 4];
 
 
-/* Two files in memory, and the call that fails, from 1. */
+/* Files in memory, and the number of the call that fails, from 1. */
 
 typedef struct {
     uint8_t        *data[XET_PLAN_SPOOL_FILES];
@@ -84,7 +84,7 @@ test_url(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
 }
 
 
-/* n terms of some xorbs; the size of the file. */
+/* Makes n terms in up to so many xorbs; returns the size of the file. */
 
 static uint64_t
 test_terms(uint64_t *state, size_t n, unsigned xorbs, uint32_t max)
@@ -197,7 +197,7 @@ test_trim(xet_plan_t *p)
 }
 
 
-/* Runs all steps, up to a text that is read and discarded in pieces. */
+/* Runs all steps; the last one writes the body, and discards each piece. */
 
 static xet_status_t
 test_spooled(xet_plan_t *p, xet_plan_spool_t *s, test_files_t *f,
@@ -354,8 +354,8 @@ test_random(void)
 
 
 /*
- * The text of a batch, in pieces: equal to that of the plan in memory, except
- * for the order.
+ * The body of a batch, in pieces, is equal to the body of a plan in memory,
+ * except for the order.
  */
 
 static void
@@ -446,7 +446,7 @@ test_files(void)
 }
 
 
-/* Every call of the files fails once. */
+/* Each file operation fails once. */
 
 static void
 test_failures(void)
@@ -534,7 +534,7 @@ test_refused(void)
                XET_PLAN_DAMAGED, "terms that end before the range");
     test_close(&f);
 
-    /* far apart in the file, so in different runs */
+    /* terms far apart in the file, so that they are in different runs */
 
     want.end = size;
     (void) xet_test_term(test_packed + 17 * XET_TERM_LEN, 200, 0, 5, 6);

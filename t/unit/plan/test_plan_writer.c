@@ -1,7 +1,7 @@
 
 /*
- * Bodies in pieces: exact text, the same bytes for every limit, the memory of
- * a piece and of a writer, errors and the calls after them.
+ * Bodies written in pieces: exact text, the same bytes for every limit, the
+ * memory of a piece and of a writer, errors, and calls after an error.
  */
 
 
@@ -44,7 +44,7 @@
 static uint8_t  test_packed[100000 * XET_TERM_LEN];
 
 
-/* The first byte of the xorb and its ranges. */
+/* Writes the first byte of the xorb's hash, and its ranges. */
 
 static xet_status_t
 test_url(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
@@ -65,7 +65,7 @@ test_term(size_t i, unsigned xorb, uint32_t start, uint32_t end)
 }
 
 
-/* The first n terms as a file, or as files of one to three terms. */
+/* Makes a plan of the first n terms: one file, or files of 1 to 3 terms. */
 
 static xet_status_t
 test_plan(xet_plan_t *p, xet_test_pool_t *pool, size_t n, int several)
@@ -193,7 +193,7 @@ test_text(void)
             "{\"url\":\"/bb,100-449\",\"ranges\":[" RANGE(2, 9, 100, 449)
             "]}]," XORB_AA "}}", "v2 across the gap");
 
-    /* the same terms in three files: two, none and one of them */
+    /* the same terms in three files, with two, none and one of the terms */
 
     (void) xet_plan_init_files(&p, xet_test_alloc, &pool, 3);
     (void) xet_plan_file(&p, &a, 200);
@@ -223,8 +223,8 @@ test_text(void)
 
 
 /*
- * The body in pieces of limit, each freed before the next one, or all in one
- * buffer.  Returns the first fault, or NULL.
+ * Writes the body in pieces of limit bytes, each freed before the next one, or
+ * all in one buffer.  Returns the first fault, or NULL.
  */
 
 static const char *
@@ -370,7 +370,7 @@ test_limits(void)
         xet_test_pool_free(&pool);
     }
 
-    /* a limit equal to the first element */
+    /* a limit equal to the length of the first element */
 
     for (kind = XET_PLAN_V1; kind <= XET_PLAN_BATCH; kind++) {
         (void) test_plan(&p, &pool, 3, kind == XET_PLAN_BATCH);
@@ -555,7 +555,7 @@ test_errors(void)
                "  writes %u bytes", (unsigned) b.size);
     }
 
-    /* the third URL fails: after two entries, and for good */
+    /* the third URL fails, after two entries; further calls fail, too */
 
     for (kind = XET_PLAN_V1; kind <= XET_PLAN_BATCH; kind++) {
         memset(&url, 0, sizeof(url));

@@ -1,6 +1,6 @@
 
 /*
- * Packed terms: the bytes, packing and unpacking, every damage.
+ * Packed terms: the exact bytes, packing and unpacking, every kind of damage.
  */
 
 

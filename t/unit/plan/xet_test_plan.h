@@ -1,6 +1,6 @@
 
 /*
- * Terms by hand and URLs of their ranges, for the tests of plans.
+ * Makes terms, and URLs of their ranges, for the tests of plans.
  */
 
 #ifndef _XET_TEST_PLAN_H_INCLUDED_
@@ -11,7 +11,7 @@
 #include "xet_plan.h"
 
 
-/* The requests for URLs of a body. */
+/* Counts the URLs that are written for a body. */
 
 typedef struct {
     unsigned      calls;
@@ -31,8 +31,8 @@ xet_test_copy_id(const xet_hash_t *xorb)
 
 
 /*
- * A term of chunks of 100 bytes that are stored in 50, the first one at base;
- * every byte of the xorb's hash is xorb.  Returns the size of the term.
+ * Makes a term whose chunks have 100 raw and 50 stored bytes, the first one at
+ * base.  Every byte of the xorb's hash is xorb.  Returns the term's raw size.
  */
 
 static inline uint32_t
@@ -79,7 +79,7 @@ xet_test_ranges(xet_buf_t *b, const xet_plan_range_t *ranges, size_t n)
 }
 
 
-/* The same as a part of a counted URL; returns 0 where it is to fail. */
+/* Writes ranges as a part of a counted URL; returns 0 for the call to fail. */
 
 static inline int
 xet_test_url(test_url_t *url, xet_buf_t *b, const char *before,
@@ -103,7 +103,7 @@ xet_test_url(test_url_t *url, xet_buf_t *b, const char *before,
 }
 
 
-/* The body of a version, or of a batch, in one piece. */
+/* Writes the body of a version, or of a batch, in one piece. */
 
 static inline xet_status_t
 xet_test_plan_json(const xet_plan_t *p, xet_plan_kind_t kind, xet_buf_t *b,

@@ -1,6 +1,6 @@
 
 /*
- * Paths of requests: which ones match a route, and what they name.
+ * Request paths: which paths match a route, and their parameters.
  */
 
 
@@ -11,7 +11,7 @@
 #define HASH  "0011223344556677889900112233445566778899001122334455667788990011"
 
 
-/* A route and its parameters, as one text. */
+/* Returns the matching route and its parameters, as one text. */
 
 static const char *
 route(const char *form, const char *raw)

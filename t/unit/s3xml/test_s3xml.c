@@ -16,7 +16,7 @@
 static xet_s3xml_answer_t  answer;
 
 
-/* A copy of the exact length, so that a read past it is detected. */
+/* Parses a copy of exact length, so that a read past it is detected. */
 
 static xet_status_t
 test_answer_n(const char *text, size_t len)

@@ -1,7 +1,7 @@
 
 /*
- * Shard builder: the reference shards rebuilt byte for byte, from the parser's
- * records and from a bare chunk list; records of known bytes.
+ * Shard builder: rebuilds the reference shards byte for byte, from the parser's
+ * records and from a chunk list alone; records of known bytes.
  */
 
 
@@ -244,7 +244,7 @@ test_zeros(const uint8_t *p, size_t n)
 }
 
 
-/* Fields at their offsets, one distinct byte each; the rest zero. */
+/* Each field is at its offset, with a distinct byte; other bytes are zero. */
 
 static void
 test_records(void)
@@ -352,7 +352,7 @@ test_records(void)
 }
 
 
-/* Chunk rows of a block, keyed and not; a buffer that is out of memory. */
+/* Chunk records of a block, keyed and not; out of memory. */
 
 static void
 test_block(void)
@@ -417,7 +417,7 @@ test_block(void)
 }
 
 
-/* Chunks 2 and 4 of five, and a missing 5, may be reported. */
+/* Only chunks 2 and 4, of 0 to 4, are seen; a seen chunk 5 does not exist. */
 
 static void
 test_part(void)

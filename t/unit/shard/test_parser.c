@@ -1,7 +1,7 @@
 
 /*
  * Shard parser: the reference shards, every split, every truncation, every
- * error and both sides of every limit.
+ * error, and values at and beyond every limit.
  */
 
 
@@ -24,7 +24,7 @@ typedef struct {
 } test_log_t;
 
 
-/* A shard to damage: its records, by number. */
+/* A shard that tests damage, with the offsets of its records. */
 
 typedef struct {
     xet_test_pool_t     pool;
@@ -100,9 +100,10 @@ test_same_log(const test_log_t *a, const test_log_t *b)
 
 
 /*
- * 0 header; 1 file of 2 segments with verification and metadata (2-6); 7 the
- * empty file, with its metadata (8); 9 file of 1 segment with verification
- * (10-11); 12 end; 13 xorb of 2 chunks (14-15); 16 xorb of none; 17 end.
+ * Records: 0 header; 1 file of 2 segments with verification and metadata (2-6);
+ * 7 the empty file, with its metadata (8); 9 file of 1 segment with
+ * verification (10-11); 12 end; 13 xorb of 2 chunks (14-15); 16 xorb without
+ * chunks; 17 end.
  */
 
 #define TEST_RECORDS  18
@@ -381,7 +382,7 @@ test_errors(void)
 }
 
 
-/* Shards of few records: which ones may be absent, and which files may mix. */
+/* Small shards: which records may be absent, and which files may be mixed. */
 
 static void
 test_shapes(void)
@@ -617,7 +618,7 @@ test_reference(const test_reference_t *ref)
 }
 
 
-/* The captured dedup response against its published decoding. */
+/* Compares the captured dedup response with its published decoding. */
 
 static void
 test_hub(void)

@@ -1,7 +1,7 @@
 
 /*
- * Shard verifier: the reference file, files of random terms over random
- * xorbs against a one-shot computation, every error.
+ * Shard verifier: the reference file, files of random terms in random xorbs
+ * (compared with a computation in one call), every error.
  */
 
 
@@ -14,7 +14,7 @@
 #define TEST_CHUNKS  64
 
 
-/* A xorb as stored. */
+/* A stored xorb. */
 
 typedef struct {
     xet_hash_t  hash;
@@ -355,7 +355,7 @@ test_errors(unsigned own)
 
         want = test_faults[fault].want;
 
-        /* of another owner: it counts as missing, whatever else is wrong */
+        /* a xorb of another owner counts as missing, even with other faults */
 
         if (!own && want != XET_OK && want != XET_INTERNAL) {
             want = XET_SHARD_XORB;
@@ -370,7 +370,7 @@ test_errors(unsigned own)
     xet_is_u64(xet_shard_verifier_term(&v, &seg, NULL, &s, &term),
                own ? XET_OK : XET_SHARD_XORB, "no verification hash");
 
-    /* noise in place of missing data: its ends do not increase */
+    /* dots in place of the ends: they do not increase */
 
     memset(x->raw_ends, '.', 4 * 10);
     memset(x->stored_ends, '.', 4 * 10);
@@ -382,7 +382,7 @@ test_errors(unsigned own)
 }
 
 
-/* Declared hashes of zeros and others, without terms and with. */
+/* Declared hashes: zeros and other values, with and without terms. */
 
 static void
 test_empty(void)
@@ -564,7 +564,7 @@ test_references(void)
     test_reference(XET_REFERENCE "ev-population.csv.shard"
                    ".verification-no-footer", XET_REFERENCE_SIZE);
 
-    /* one chunk: the hash of its xorb is that of the chunk */
+    /* a xorb of one chunk has the hash of the chunk */
 
     (void) xet_hash_parse(&hash,
                           (const uint8_t *) "7ecc173ca401f28f6252d753534e7f88"

@@ -1,6 +1,6 @@
 
 /*
- * One single chunk: each scheme, every flip of a bit and every length.
+ * A single chunk: each scheme, every flipped bit, every length.
  */
 
 
@@ -57,7 +57,7 @@ test_scheme(unsigned scheme, const char *name)
 
     xet_ok(rc == XET_OK && memcmp(raw, out, RAW_LEN) == 0, "decodes");
 
-    /* the bytes may stay right after a flip in bits that LZ4 ignores */
+    /* the decoded bytes are right if the flipped bit is ignored by LZ4 */
 
     passed = 0;
     wrong = 0;

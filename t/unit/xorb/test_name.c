@@ -1,6 +1,6 @@
 
 /*
- * Names of stored xorbs: one form, printed and parsed.
+ * Names of stored xorbs: printing and parsing of their only valid form.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * The xorb parser: events of whole and split bodies, every check of a header
- * and the byte at which it fails.
+ * The xorb parser: the events for bodies in one piece and in several, every
+ * check of a header, and the byte at which each check fails.
  */
 
 #include "xet_test.h"
@@ -20,7 +20,7 @@ typedef struct {
 } result_t;
 
 
-/* Feeds step bytes at a time, the first piece is first bytes. */
+/* Feeds a piece of first bytes, then pieces of step bytes. */
 
 static result_t
 parse(const uint8_t *data, size_t len, size_t first, size_t step,

@@ -41,7 +41,7 @@ checksum(uint32_t sum, const uint8_t *p, size_t n)
 }
 
 
-/* A first piece of first bytes, then pieces of step bytes. */
+/* Verifies a first piece of first bytes, then pieces of step bytes. */
 
 static verdict_t
 verify(const uint8_t *data, size_t len, size_t first, size_t step)
@@ -66,7 +66,7 @@ verify(const uint8_t *data, size_t len, size_t first, size_t step)
             rc = xet_xorb_verifier_feed(v, data + pos, n, &stored);
 
         } else {
-            /* a buffer of its own reveals reads past the end */
+            /* a block of exact size, so that ASan detects a read past it */
             piece = malloc(n);
             memcpy(piece, data + pos, n);
             rc = xet_xorb_verifier_feed(v, piece, n, &stored);
@@ -266,7 +266,7 @@ test_small(void)
     xet_is_u64(r.stored, region, "  is not to be kept");
     expected = NULL;
 
-    /* one chunk: the root is the leaf */
+    /* a xorb of one chunk has the chunk's hash */
 
     b.len = 0;
     xorb_bytes_chunk(&b, 0, "hello", 5, 5);
@@ -718,7 +718,7 @@ test_reference(void)
 }
 
 
-/* Chunks of the reference list: hash and length of each line. */
+/* Checks hash and length of the first three chunks of the reference list. */
 
 static void
 test_reference_list(void)

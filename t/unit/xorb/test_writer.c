@@ -1,6 +1,6 @@
 
 /*
- * The xorb writer: its output verifies, over schemes, sizes and data; its
+ * The xorb writer: its output is valid for all schemes, sizes and data; its
  * limits, its errors, and the choice of a scheme.
  */
 
@@ -49,7 +49,7 @@ same_info(const xet_xorb_info_t *a, const xet_xorb_info_t *b)
 }
 
 
-/* Whether the bytes verify and match info, and stored is the region. */
+/* Returns 1 if the bytes verify, match info, and have its stored size. */
 
 static int
 verifies(const xorb_bytes_t *b, const xet_xorb_info_t *info)
@@ -136,7 +136,7 @@ test_round_trips(void)
                                     (uint32_t) i);
         }
 
-        /* the data has something for each of the first three */
+        /* each of the first three schemes is the best one for some chunks */
 
         if (schemes[s] == XET_SCHEME_AUTO) {
             xet_is_u64(seen & 7, 7, "  as each chunk is smallest");
@@ -187,7 +187,7 @@ test_footers(void)
 }
 
 
-/* Which scheme the writer chooses for the 64 KiB in raw. */
+/* Checks which scheme the writer chooses for the 64 KiB in raw. */
 
 static void
 is_auto(xet_xorb_writer_t *w, const xorb_bytes_t *b, unsigned want,
@@ -249,7 +249,7 @@ test_auto(void)
 
     is_auto(w, &b, XET_SCHEME_BG4_LZ4, "auto: integers");
 
-    /* resembles numbers, but the repetition is in the order of the groups */
+    /* resembles floats, but whole records of 16 bytes repeat */
 
     xorb_bytes_fill(raw, 3200, 'f', 1);
 
@@ -326,7 +326,7 @@ test_failing_output(void)
 
     xorb_bytes_fill(raw, 1000, 't', 1);
 
-    /* 4 calls for two chunks, 10 for the footer */
+    /* the writer makes 4 calls for two chunks, and 10 for the footer */
 
     for (i = 1; i <= 14; i++) {
         f.calls = 0;

@@ -44,7 +44,7 @@ save(const xet_zt_t *zt, xet_status_t status)
 }
 
 
-/* Objects with names that fmt gives; all tied. */
+/* Builds n objects, all tied (with the same data), with names made by fmt. */
 
 static void
 build(zt_bytes_t *b, uint64_t n, const char *fmt)
@@ -276,7 +276,7 @@ test_same(void)
 }
 
 
-/* Every truncation and every changed byte, with the hash made right again. */
+/* Every truncation and every changed byte; and changed bits with a new hash. */
 
 static void
 test_damage(void)
@@ -318,7 +318,7 @@ test_damage(void)
 
     xet_is_u64(bad, 0, "cut or changed, it is not restored");
 
-    /* on purpose: every restored verdict can be used */
+    /* with a valid hash, such a verdict may be restored: it must be usable */
 
     good = 0;
     copy = malloc(saved_len);
@@ -380,7 +380,7 @@ test_verdicts(void)
     xet_is_u64(kept, XET_ZT_TOO_SHORT, "too short");
     xet_zt_destroy(again);
 
-    /* not one of a file */
+    /* not a verdict on a file */
 
     (void) save(zt, XET_ZT_NO_OBJECT);
     kept = xet_zt_restore(&again, 7, &limits, saved, saved_len, NULL, 0);
@@ -420,7 +420,7 @@ test_overlaps(void)
             zt_component(&b, "u8", 64, 1 + i % 60);
         }
 
-        /* ranges of 60 lengths: as many objects, 60 different overlaps */
+        /* n objects overlap, with ranges of only 60 different lengths */
 
         zt_end(&b);
 
@@ -450,8 +450,8 @@ test_overlaps(void)
 
 
 /*
- * The bytes saved between the rules and the hash at the end: a moved byte
- * would make every cached verdict stale, or worse, change its meaning.
+ * Checks the saved bytes between the rules and the hash at the end.  If the
+ * format changes, cached verdicts become stale or, worse, change their meaning.
  */
 
 static void

@@ -169,7 +169,7 @@ unhex(uint8_t *dst, const char *hex)
 }
 
 
-/* want: the items, or an error by its name and position, as "!NAME@0". */
+/* want: the items, or the name and position of an error, as "!NAME@0". */
 
 static void
 check(const char *hex, unsigned flags, const char *want)
@@ -259,7 +259,7 @@ test_items(void)
         { "a26161016162820203", "{ /\"a\" 1 /\"b\" [ 2 3 ] }" },
         { "826161a161626163", "[ \"a\" { /\"b\" \"c\" } ]" },
 
-        /* containers as keys and values: parity is kept */
+        /* containers as keys and values: keys and values still alternate */
         { "a2820102a0a0820304", "{ /[ 1 2 ] { } /{ } [ 3 4 ] }" },
 
         { "5f423132413334ff", "!bad_manifest@6" },
@@ -472,7 +472,7 @@ test_deterministic(void)
 }
 
 
-/* kinds: arrays, maps, tags, indefinite arrays; n of them, one more at last */
+/* Nested arrays, maps, tags, indefinite arrays, up to and past the limit. */
 
 static void
 test_depth(void)
@@ -523,7 +523,7 @@ test_depth(void)
         }
     }
 
-    /* tags count as open items, and siblings do not */
+    /* tags count as open items; siblings do not */
 
     len = unhex(data, "8281c10081c100");
     xet_is_u64(decode(data, len, 7, 3, 0, &d, &pos), XET_DONE,

@@ -144,7 +144,7 @@ test_magic(zt_bytes_t *b)
     memcpy(b->data + b->len - 8, "........", 8);
     is(b, b->len, "not_ztensor", "neither");
 
-    /* the form of the first two formats */
+    /* the layout of the first two formats */
 
     zt_put(&v1, "ZTEN1000", 8);
     zt_put_fill(&v1, 0, 56);
@@ -256,7 +256,7 @@ test_short(zt_bytes_t *b)
     for (n = 0; n < b->len; n++) {
         got = zt_outcome(b->data, n, 1, NULL);
 
-        /* without its last 8 bytes it ends as a file of 1.0 does */
+        /* without its last 8 bytes, the file ends like a file of 1.0 */
 
         want = (n < 16) ? "too_short" : (n == 173) ? "unsupported_version"
                : "bad_footer_magic";

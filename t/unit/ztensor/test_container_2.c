@@ -40,7 +40,7 @@ object(zt_bytes_t *b, const char *name, unsigned fields)
 }
 
 
-/* After the part's fields. */
+/* Writes the rest of the object, after the fields of its part. */
 
 static void
 object_end(zt_bytes_t *b, uint64_t dim)
@@ -76,7 +76,7 @@ test_base(zt_bytes_t *b)
     b->data[b->manifest + 20] ^= 1;
     zt_is(b, "manifest_hash_mismatch", "a bit of its manifest");
 
-    /* the hash is checked first, whatever else is wrong */
+    /* the hash is checked first, even if there are other faults */
 
     begin(b);
     zt_put(b, "\xff\xff", 2);
@@ -259,7 +259,7 @@ test_parts(zt_bytes_t *b)
 }
 
 
-/* Parts in the order of their keys. */
+/* A sparse object, with its parts sorted by key. */
 
 static void
 test_sparse(zt_bytes_t *b)

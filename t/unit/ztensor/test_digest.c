@@ -1,7 +1,7 @@
 
 /*
- * Check sums by the vectors of their descriptions, and digests from their
- * text to a verdict.
+ * Checksums compared with published vectors, and digests from their text to a
+ * verdict.
  */
 
 
@@ -52,7 +52,7 @@ test_crc32c(void)
 }
 
 
-/* The bytes are i * i * 7 + i * 13 + (i >> 8); made with another library. */
+/* Bytes i * i * 7 + i * 13 + (i >> 8); the hashes are of another library. */
 
 static void
 test_xxh3(void)

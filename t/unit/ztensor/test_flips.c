@@ -1,8 +1,8 @@
 
 /*
- * A damaged file of 300 tensors: every prefix of it, every prefix of its
- * manifest, and every byte of it changed.  Nothing crashes, nothing loops, no
- * verdict is an internal error, and none depends on the split of the input.
+ * A damaged file of 300 tensors: every prefix of the file, every prefix of its
+ * manifest, and every byte changed.  The reader does not crash or loop, the
+ * verdict is no internal error and does not depend on the split of the input.
  */
 
 
@@ -19,7 +19,7 @@ typedef struct {
 } walked_t;
 
 
-/* One in three has data, so that the test takes only 15 seconds. */
+/* One in three objects has data, so that the test takes only 15 seconds. */
 
 static void
 build(zt_bytes_t *b)
@@ -92,7 +92,7 @@ verdict(const uint8_t *data, size_t len, size_t step, walked_t *walked)
 
     memset(walked, 0, sizeof(walked_t));
 
-    /* small buffers, for the sake of time */
+    /* small buffers, to save time */
 
     xet_zt_limits_init(&limits);
     limits.name = 64;
@@ -185,7 +185,7 @@ test_flips(const zt_bytes_t *b)
 
     for (i = 0; i < b->len; i++) {
 
-        /* the blobs are not read; one byte in each will do */
+        /* blobs are not read, so one byte in each is enough */
 
         if (i >= 64 && i < b->manifest && i % 64 != 0) {
             continue;

@@ -1,7 +1,7 @@
 
 /*
- * Frames parsed without decoding, against libzstd: both must accept the same
- * complete frames, in pieces of any size.
+ * The parser of frames, which does not decode, compared with libzstd: both must
+ * accept the same complete frames, in pieces of any size.
  */
 
 
@@ -89,7 +89,7 @@ test_frames(void)
         wrong += walk(&f, out, n, step) != XET_OK || f.n != 1
                  || f.window != 1 << 17 || f.dictionary;
 
-        /* a second one, and a skippable one between */
+        /* a second frame, with a skippable frame before it */
 
         memcpy(out + n, "\x53\x2a\x4d\x18\x05\x00\x00\x00hello", 13);
         n += 13;
@@ -98,7 +98,7 @@ test_frames(void)
         wrong += walk(&f, out, n, step) != XET_OK || f.n != 2
                  || f.window != 1 << 17;
 
-        /* a skippable one that is empty, at the end */
+        /* an empty skippable frame at the end */
 
         memcpy(out + n, "\x50\x2a\x4d\x18\x00\x00\x00\x00", 8);
         wrong += walk(&f, out, n + 8, step) != XET_OK || f.n != 2;
@@ -113,7 +113,7 @@ test_frames(void)
 }
 
 
-/* Whether libzstd accepts and decodes the frames, for every damaged bit. */
+/* For every damaged bit, compares the result with that of libzstd. */
 
 static void
 test_damage(void)

@@ -1,6 +1,6 @@
 
 /*
- * The responses as JSON: read back with jansson, member by member.
+ * The responses as JSON, parsed with jansson and checked member by member.
  */
 
 
@@ -22,7 +22,7 @@ text_of(const xet_buf_t *b)
 }
 
 
-/* data: CBOR, a map of indefinite length or any other. */
+/* data is CBOR: a map of definite or indefinite length. */
 
 static void
 attributes_are(const char *data, size_t len, const char *want)
@@ -120,8 +120,6 @@ test_attributes(void)
 }
 
 
-/* The deepest nesting of a manifest, at its depth within a listing. */
-
 /* Zero bytes of all lengths near the size of one encoded piece. */
 
 static void
@@ -161,6 +159,8 @@ test_base64(void)
     xet_is_u64(wrong, 0, "base64 of 3070 bytes and more");
 }
 
+
+/* The deepest nesting of a manifest, at its depth within a listing. */
 
 static void
 test_depth(void)

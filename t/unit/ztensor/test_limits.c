@@ -1,6 +1,6 @@
 
 /*
- * Each limit of the manifest, at it and one past it.
+ * Each limit of the manifest: values at the limit, and one more.
  */
 
 
@@ -21,7 +21,7 @@ is_limited(const zt_bytes_t *b, const xet_zt_limits_t *limits,
 }
 
 
-/* Everything between a root with one object, and its end. */
+/* Begins a file with one object; the caller writes the object and the end. */
 
 static void
 object_begin(zt_bytes_t *b)
@@ -179,7 +179,7 @@ test_counts(zt_bytes_t *b)
 }
 
 
-/* A file of n attributes, which the caller writes, and no objects. */
+/* Begins a file of n attributes, which the caller writes, without objects. */
 
 static void
 attributes_begin(zt_bytes_t *b, unsigned n)
@@ -232,7 +232,7 @@ test_keys(zt_bytes_t *b)
 }
 
 
-/* depth: of the innermost array, in the attributes of an object */
+/* depth is the depth of the innermost array in an object's attributes. */
 
 static void
 nested(zt_bytes_t *b, unsigned depth, unsigned byte)
@@ -322,7 +322,7 @@ test_rank(zt_bytes_t *b)
 }
 
 
-/* The attributes up to the limit, and no byte more. */
+/* Attributes are echoed up to the limit, and omitted if they are longer. */
 
 static void
 test_cut(zt_bytes_t *b)
@@ -335,7 +335,7 @@ test_cut(zt_bytes_t *b)
     xet_zt_limits_init(&limits);
     xet_is_u64(limits.attributes, 1 << 20, "1 MiB of attributes echoed");
 
-    /* kept as bf .. ff: two bytes around a key of one and a text */
+    /* kept as bf .. ff: two bytes around a key of one byte and a text */
 
     limits.attributes = 100;
 

@@ -1,13 +1,13 @@
 
 /*
- * Manifests: which ones are accepted, which are rejected, and by which name.
+ * Manifests: accepted ones, rejected ones, and the names of the errors.
  */
 
 
 #include "zt_bytes.h"
 
 
-/* Everything between a root with one object, and its end. */
+/* Begins a file with one object; the caller writes the object and the end. */
 
 static void
 object_begin(zt_bytes_t *b)
@@ -101,7 +101,7 @@ test_types(zt_bytes_t *b)
 }
 
 
-/* Forms that serde's packed encoding accepts elsewhere. */
+/* Keys that other readers accept, because of serde's packed encoding. */
 
 static void
 test_keys_of_records(zt_bytes_t *b)
@@ -331,8 +331,8 @@ test_duplicates(zt_bytes_t *b)
     zt_is(b, "duplicate_key", "offset twice");
 
     /*
-     * Two of many; in places far apart; names that fill their slot, and that
-     * are hashed.
+     * Two equal names among many, far apart; names that fill their slot, and
+     * longer ones, which are hashed.
      */
 
     for (n = 14; n <= 300; n += (n < 18) ? 1 : 71) {
@@ -356,7 +356,7 @@ test_duplicates(zt_bytes_t *b)
         xet_zt_destroy(zt);
     }
 
-    /* 15 bytes, and 16 with that prefix; zero bytes at the end */
+    /* names of 14 to 17 bytes that differ only in zero bytes at the end */
 
     zt_begin(b, "", 0);
     zt_root(b, 4);

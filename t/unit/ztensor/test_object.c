@@ -1,7 +1,7 @@
 
 /*
- * The rules of one object: ranges, shapes, types and formats; and of two that
- * overlap.
+ * The rules for an object: ranges, shapes, types and formats; and for two
+ * objects that overlap.
  */
 
 
@@ -66,7 +66,7 @@ object(zt_bytes_t *b, const char *name, const char *format,
 }
 
 
-/* A dense object alone. */
+/* Builds a file with a single dense object. */
 
 static void
 dense(zt_bytes_t *b, const char *dtype, const uint64_t *shape, unsigned rank,

@@ -1,6 +1,6 @@
 
 /*
- * Arguments: each one, escapes, unsupported ones, and numbers.
+ * URL arguments: each argument, escapes, unsupported ones, and numbers.
  */
 
 
@@ -17,7 +17,7 @@ static uint8_t         room[4096];
 static xet_zt_query_t  q;
 
 
-/* The arguments in a block of exact size. */
+/* Parses a copy of exact size, so that a read past it is detected. */
 
 static xet_status_t
 parse(unsigned wanted, const char *args)

@@ -1,8 +1,8 @@
 
 /*
- * Indices of sparse objects: each rule of each format kept and violated, the
- * components in every order, in pieces of every size, with memory and without;
- * small random ones against a plain count of cells.
+ * Indices of sparse objects: each rule of each format, kept and violated; the
+ * components in every order, in pieces of every size, with and without memory;
+ * small random objects compared with a simple check.
  */
 
 
@@ -131,7 +131,7 @@ text(xet_zt_text_t *t, const char *s)
 }
 
 
-/* The object; known: the manifest has the lengths of all components. */
+/* Makes the object; if known, the manifest has the lengths of components. */
 
 static void
 make(const case_t *c, int known)
@@ -180,7 +180,7 @@ make(const case_t *c, int known)
 }
 
 
-/* The final result, with the components in this order. */
+/* Returns the final result, with the components in this order. */
 
 static xet_status_t
 check(xet_zt_sparse_t *s, const case_t *c, const unsigned *order, size_t step)
@@ -276,7 +276,7 @@ test_cases(void)
 }
 
 
-/* Checks that need memory are reported as not done without it. */
+/* Without memory, checks that need memory are reported as not done. */
 
 static void
 test_memory(void)
@@ -317,7 +317,7 @@ test_memory(void)
 }
 
 
-/* Two pointers, and memory for as many values as the manifest declares. */
+/* Reads two pointers; memory is cleared for the declared number of values. */
 
 static void
 test_cleared(void)
@@ -346,7 +346,7 @@ test_cleared(void)
 }
 
 
-/* Lengths that differ, which only decoding shows. */
+/* Different lengths of components, which are only known after decoding. */
 
 static void
 test_lengths(void)
@@ -373,7 +373,7 @@ test_lengths(void)
 }
 
 
-/* Whether coordinates of a case are distinct, by counting. */
+/* Returns 1 if the coordinates of a case are distinct, by counting. */
 
 static int
 distinct(const case_t *c)

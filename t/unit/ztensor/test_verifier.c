@@ -1,7 +1,7 @@
 
 /*
- * The amount of work for a component in one call, and in total: a few
- * kilobytes of zstd are megabytes of data.
+ * Limits on the work for a component, per call and in total, because a few
+ * kilobytes of zstd can decode to megabytes.
  */
 
 
@@ -26,7 +26,7 @@ static xet_zt_component_t   component;
 static xet_zt_region_t      region;
 
 
-/* One frame without a size, of blocks that repeat a byte. */
+/* Makes a frame without a declared size, whose blocks repeat a byte. */
 
 static void
 make(int known, uint64_t decoded)
@@ -91,8 +91,8 @@ start(void)
 
 
 /*
- * Runs with a fixed amount of work per call, the data in steps; returns the
- * maximum done.
+ * Feeds the data in steps, with a limit on the work per call; returns the
+ * maximum work of a call.
  */
 
 static uint64_t
@@ -168,7 +168,7 @@ test_room(void)
 }
 
 
-/* Excess data ends the work at once, and so does the limit. */
+/* Decoding stops at once if there is more data than declared, or permitted. */
 
 static void
 test_limit(void)

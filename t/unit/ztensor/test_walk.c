@@ -1,7 +1,7 @@
 
 /*
- * Pages of a large file: any page from any object, lookups, and the memory of
- * all of it.
+ * Pages of a large file: pages of any size from any object, look-ups, and the
+ * memory that they need.
  */
 
 
@@ -59,7 +59,7 @@ build(zt_bytes_t *b, uint64_t n, int indefinite)
         snprintf(name, sizeof(name), "model.layers.%llu.weight",
                  (unsigned long long) i);
 
-        /* all of them tied */
+        /* all objects are tied: they have the same data */
 
         zt_dense(b, name, 1, 4);
         zt_component(b, "f32", 64, 4);
@@ -132,7 +132,7 @@ test_pages(const zt_bytes_t *b, const xet_zt_t *zt)
 
     xet_is_u64(wrong, 0, "the file in pages of 9973");
 
-    /* a page is read from near its start */
+    /* reading a page starts near its first object */
 
     state = 7;
     bytes = 0;
@@ -154,7 +154,7 @@ test_pages(const zt_bytes_t *b, const xet_zt_t *zt)
            "%llu bytes read for one on average",
            (unsigned long long) (bytes / 200));
 
-    /* the ends */
+    /* the first and the last object */
 
     memset(&page, 0, sizeof(page));
     page.first = select.first = OBJECTS - 1;
@@ -336,7 +336,7 @@ test_memory(const zt_bytes_t *b)
 }
 
 
-/* marks: around the numbers where every second one is dropped */
+/* Numbers of objects around those at which every second index is dropped. */
 
 static void
 test_index(void)

@@ -1,12 +1,12 @@
 
 /*
- * Every file of the reference data has the outcome that docs/ztensor.md and
- * the tables shipped with the files define, in pieces of any size.
+ * Every file of the reference data, in pieces of any size, has the outcome that
+ * docs/ztensor.md and the tables shipped with the files define.
  *
  * An outcome is the code of the file or of each object, then the result of
- * verification: a verdict per component, the errors added by the data, and the
- * overall result.  Contents of indices are not checked, so three files that
- * the tables reject when assembled are valid here.
+ * verification: a verdict for each component, the errors found in the data, and
+ * the overall result.  The contents of indices are not checked, so three files
+ * that the tables reject are valid here.
  */
 
 
@@ -367,7 +367,7 @@ warnings(const xet_zt_t *zt)
 }
 
 
-/* got and verify can hold WORDS_MAX bytes and some more. */
+/* got and verify have room for a little more than WORDS_MAX bytes. */
 
 static void
 outcome(const uint8_t *data, size_t len, size_t step, char *got, char *verify,
@@ -462,7 +462,7 @@ test_file(const char *folder, const row_t *row)
 }
 
 
-/* A file in the folder that the table lacks is not tested. */
+/* Tests only the files of the folder that are in the table. */
 
 static void
 test_folder(const char *folder, unsigned count)

@@ -1,6 +1,6 @@
 
 /*
- * Builds zTensor files in memory, and runs the core's readers over them.
+ * Builds zTensor files in memory, and reads them with the core.
  */
 
 #ifndef _XET_ZT_BYTES_H_INCLUDED_
@@ -57,7 +57,7 @@ zt_put_fill(zt_bytes_t *b, unsigned byte, size_t n)
 }
 
 
-/* A head of CBOR in its shortest form. */
+/* Writes a CBOR head in its shortest form. */
 
 static inline void
 zt_head(zt_bytes_t *b, unsigned major, uint64_t value)
@@ -132,7 +132,7 @@ zt_object(zt_bytes_t *b, unsigned rank, const char *format, unsigned n)
 }
 
 
-/* Writes the header and a blob aligned to 64; the manifest may follow. */
+/* Writes a header of 64 bytes, then a blob; the manifest may follow. */
 
 static inline void
 zt_begin(zt_bytes_t *b, const void *blob, size_t len)
@@ -205,7 +205,7 @@ zt_end_2(zt_bytes_t *b)
 }
 
 
-/* The head of a dense object with a component "data", up to its fields. */
+/* Writes a dense object with a component "data", up to its fields. */
 
 static inline void
 zt_dense(zt_bytes_t *b, const char *name, uint64_t dim, unsigned fields)
@@ -233,7 +233,7 @@ zt_component(zt_bytes_t *b, const char *dtype, uint64_t offset,
 }
 
 
-/* The file of docs/ztensor.md, section 5: one f32[2] at 64. */
+/* Builds the file of docs/ztensor.md, section 5: one f32[2] at 64. */
 
 static inline void
 zt_base(zt_bytes_t *b)
@@ -357,7 +357,7 @@ zt_walk_all(const xet_zt_t *zt, const uint8_t *data, size_t step,
 }
 
 
-/* The error codes of all objects, as "t:misaligned,u:ok". */
+/* Collects the error codes of all objects, as "t:misaligned,u:ok". */
 
 typedef struct {
     char      text[4096];
@@ -396,7 +396,7 @@ zt_summary_object(void *ctx, xet_zt_object_t *o)
 }
 
 
-/* The verdict in one line: the file's code, or those of its objects. */
+/* Returns the verdict: the file's code, or the codes of its objects. */
 
 static inline const char *
 zt_outcome(const uint8_t *data, size_t len, size_t step,
