@@ -121,7 +121,7 @@ is($t->sql("SELECT count(*) FROM xet.jobs WHERE name = 'gc'"), 1,
 		grep { $_->log() =~ /job "gc" is waiting: the store does not/ }
 			@nodes
 	}), 'the store is away') or diag(chore('*'));
-	is($t->sql('SELECT count(*) FROM xet.gc_copies'), 1, 'it stays recorded');
+	is($t->sql('SELECT count(*) FROM xet.gc_copies'), 1, 'still recorded');
 
 	$t->show_store();
 
