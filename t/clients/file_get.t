@@ -107,13 +107,13 @@ for (
 				url($file) ]);
 
 			ok($status == 0 && slurp($out) eq $file->{data},
-				"$name: $part bytes were there")
+				"$name: resumed after $part bytes")
 				or diag($text);
 
 			my @ranges = grep { / 206 / } requests();
 
 			ok($name eq 'aria2c' ? @ranges > 1 : $part ? @ranges
-				== 1 : !@ranges, "$name: its ranges")
+				== 1 : !@ranges, "$name: range requests")
 				or diag("@ranges");
 
 			unlink($out);
@@ -132,7 +132,7 @@ SKIP: {
 		url($file) ]);
 
 	is($status, 0, 'wget: the file is complete already');
-	is(-s "$dir/all", $file->{size}, 'and stays as it is');
+	is(-s "$dir/all", $file->{size}, 'and is unchanged');
 }
 
 # HTTP/2, four downloads at a time, each on its own connection: curl 7.88 fails
@@ -156,7 +156,7 @@ SKIP: {
 	skip 'no pandas', 8 unless -x $pandas[0];
 
 	($status, $text) = run_command([ @pandas, 'make', "$dir/x.parquet" ]);
-	is($status, 0, 'a parquet file') or diag($text);
+	is($status, 0, 'a parquet file was written') or diag($text);
 
 	my $bytes = slurp("$dir/x.parquet");
 	my $frame = $t->upload($bytes, xorb_chunks => 20);
@@ -182,8 +182,9 @@ SKIP: {
 		$sent += $1;
 	}
 
-	cmp_ok($ranges, '>', 1, 'by ranges');
-	cmp_ok($sent, '<', length($bytes), 'and not by all of it')
+	cmp_ok($ranges, '>', 1, 'with range requests');
+	cmp_ok($sent, '<', length($bytes),
+		'and only a part of the file is sent')
 		or diag("$sent of " . length($bytes));
 }
 
@@ -233,8 +234,8 @@ SKIP: {
 
 	$sent += (split(/ /))[-1] for @got;
 
-	ok(@ranges > 0, 'by ranges') or diag(join("\n", @got));
-	cmp_ok($sent, '<', $size / 2, 'and not by all of it');
+	ok(@ranges > 0, 'with range requests') or diag(join("\n", @got));
+	cmp_ok($sent, '<', $size / 2, 'and only a part of the file is sent');
 }
 
 $t->done();

@@ -137,7 +137,7 @@ sub sent_whole {
 
 	ok(ref $done eq 'ARRAY', "$name: uploaded")
 		or return diag(explain($done));
-	cmp_ok($sent, '>', $whole, "$name: all of it was sent");
+	cmp_ok($sent, '>', $whole, "$name: the complete file was sent");
 	comes_back($name, $file, $done);
 }
 
@@ -148,7 +148,8 @@ sub comes_back {
 
 	hf_xet({}, 'download', 'session', $t->url('/api'), $done->[0]{hash},
 		$done->[0]{size}, "$dir/out");
-	is(sha256_file("$dir/out"), sha256_file($file), "$name: comes back");
+	is(sha256_file("$dir/out"), sha256_file($file),
+		"$name: downloaded intact");
 	unlink("$dir/out");
 }
 
@@ -158,8 +159,9 @@ sub refused {
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	like(ref $done eq 'HASH' && $done->{error}, $words,
-		"$name: refused, and why");
-	cmp_ok($sent, '<', $size / 4, "$name: what it remembers was not sent");
+		"$name: refused, with the reason");
+	cmp_ok($sent, '<', $size / 4,
+		"$name: xorbs in its cache were not sent");
 }
 
 # epochs by period: the end of this test checks what happens after the period
@@ -270,7 +272,8 @@ for my $run (@run) {
 }
 
 cmp_ok(scalar(() = $t->read_file('bytes.log')
-	=~ m!^POST /api/e2/v1/xorbs/!mg), '>', 0, 'number: by way of its path');
+	=~ m!^POST /api/e2/v1/xorbs/!mg), '>', 0,
+		'number: with the epoch in the path');
 
 # nothing was collected: in a new epoch, clients only send chunks that no dedup
 # response names
@@ -307,7 +310,7 @@ waitpid($pid, 0);
 		'session', '', @mixes);
 
 	ok(wait_for(60, sub { $new->() =~ m!/token/short 200! }),
-		'session: it has a token');
+		'session: has a token');
 	$t->write_conf(undef, epoch(4));
 	$t->reload();
 
@@ -320,9 +323,10 @@ waitpid($pid, 0);
 
 	my %paths = map { $_ => 1 } $new->() =~ m!^POST (/api/\w+)/v!mg;
 
-	is(join(' ', sort keys %paths), '/api/e3', 'session: in one place');
+	is(join(' ', sort keys %paths), '/api/e3',
+		'session: all requests to one endpoint');
 	cmp_ok(scalar(() = $new->() =~ m!/token/short 200!g), '>', 1,
-		'session: it has asked for tokens meanwhile');
+		'session: has requested new tokens');
 }
 
 # the period has passed
@@ -331,7 +335,7 @@ collect($t);
 
 ok(wait_for(90, sub {
 	return $t->get('/token/period')->json()->{casUrl} ne $period;
-}), 'period: it has passed');
+}), 'period: has passed');
 
 sent_whole('period', $files[1],
 	upload($machines{period}, '/token/period', $files[1]));
@@ -370,9 +374,11 @@ sub hub_sent {
 
 	my @r = $hub->requests();
 
-	cmp_ok(xorb_bytes(@r), '>', $whole, "$name: all of it was sent");
+	cmp_ok(xorb_bytes(@r), '>', $whole,
+		"$name: the complete file was sent");
 	is(scalar(grep { $_->{uri} eq "/api/$epoch/$shards"
-		&& $_->{status} == 200 } @r), 1, "$name: by way of its path");
+		&& $_->{status} == 200 } @r), 1,
+		"$name: with the epoch in the path");
 }
 
 ok($hub->hf($home, 'upload', 'alice/f', $files[0], 'v0.bin'), 'hf: upload')
@@ -382,7 +388,7 @@ collect($t);
 
 ok(!$hub->hf($home, 'upload', 'alice/f', $files[1], 'v1.bin'),
 	'hf, collected: refused');
-like($hub->{printed}, $told, 'hf, collected: the user sees why');
+like($hub->{printed}, $told, 'hf, collected: the user sees the reason');
 
 ok($hub->node('alice/n', 'upload', 'v0.bin', $files[0]), 'node: upload');
 $hub->requests();
@@ -397,7 +403,7 @@ hub_sent('hf, next epoch', 'e2', 'v2/shards');
 ok($hub->hf($home, 'download', 'alice/f', 'v1.bin', '--local-dir',
 	"$dir/hf"), 'hf, next epoch: download') or diag($hub->{printed});
 is(sha256_file("$dir/hf/v1.bin"), sha256_file($files[1]),
-	'hf, next epoch: comes back');
+	'hf, next epoch: downloaded intact');
 
 collect($t);
 $hub->requests();
@@ -405,7 +411,7 @@ ok($hub->node('alice/n', 'upload', 'v1.bin', $files[1]),
 	'node, next epoch: upload');
 hub_sent('node, next epoch', 'e2', 'v1/shards');
 is($hub->node('alice/n', 'download', 'v1.bin')->{sha256},
-	sha256_file($files[1]), 'node, next epoch: comes back');
+	sha256_file($files[1]), 'node, next epoch: downloaded intact');
 ok($hub->node('alice/n', 'edit', 'v1.bin', "1000:2000:$dir/new1"),
 	'node: an edit');
 
@@ -414,8 +420,8 @@ my ($status, $out) = run_command([ client_limit(),
 	Test::Xet::Real::build() . '/npm', $hub->url(), 'ranges/x', 'upload',
 	'v0.bin', $files[0] ], timeout => 120);
 
-isnt($status, 0, 'node: a xorb that is not there');
+isnt($status, 0, 'node: refused, since its xorb is not stored');
 like($out, qr/HubApiError: \[object Object\]: $told/,
-	'node: the user sees why');
+	'node: the user sees the reason');
 
 $t->done();

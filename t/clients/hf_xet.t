@@ -53,7 +53,7 @@ for my $api (qw/ session legacy /) {
 		hf_xet({}, 'download', $api, $endpoint, $info->{hash}, $size,
 			"$dir/out");
 		is(sha256_file("$dir/out"), sha256_file($file),
-			"$api: $size bytes come back");
+			"$api: $size bytes: downloaded intact");
 	}
 }
 
@@ -73,7 +73,7 @@ is($t->sql("select size from xet.files where encode(hash, 'hex') = '"
 
 hf_xet({}, 'download', 'session', $endpoint, $info->{hash}, $size,
 	"$dir/out");
-is(sha256_file("$dir/out"), sha256_file($first), 'mix: comes back');
+is(sha256_file("$dir/out"), sha256_file($first), 'mix: downloaded intact');
 
 # --------------------------------------------------------------------------
 # 50 ranges at random places
@@ -116,13 +116,13 @@ my $sent = uploaded($t) - $before;
 
 diag(sprintf('second version: %.2f %% sent', 100 * $sent / $size));
 
-cmp_ok($sent, '>', $insert * 0.9, 'second version: what is new is sent');
+cmp_ok($sent, '>', $insert * 0.9, 'second version: new data is sent');
 cmp_ok($sent, '<', $size / 10, 'second version: less than 10 % is sent');
 
 hf_xet({}, 'download', 'session', $endpoint, $info->{hash},
 	$size + $insert, "$dir/out");
 is(sha256_file("$dir/out"), sha256_file($second),
-	'second version: comes back');
+	'second version: downloaded intact');
 
 # --------------------------------------------------------------------------
 # a third version from another machine without a cache: global dedup
@@ -146,7 +146,7 @@ cmp_ok($sent, '<', $size / 10, 'second machine: less than 10 % is sent');
 hf_xet({}, 'download', 'session', $endpoint, $info->{hash},
 	$size + 2 * $insert, "$dir/out");
 is(sha256_file("$dir/out"), sha256_file($third),
-	'second machine: comes back');
+	'second machine: downloaded intact');
 
 # --------------------------------------------------------------------------
 # 8 uploads in parallel, and the same file from two clients at once
@@ -160,7 +160,7 @@ for my $i (0 .. 7) {
 	hf_xet({}, 'download', 'session', $endpoint, $done[$i][0]{hash},
 		9 * $mib, "$dir/out");
 	is(sha256_file("$dir/out"), sha256_file($parallel[$i]),
-		"parallel upload $i comes back");
+		"parallel upload $i: downloaded intact");
 }
 
 my $same = make_mix("$dir/same", 200, 40 * $mib);
@@ -173,7 +173,7 @@ is($done[0][0]{hash}, $done[1][0]{hash}, 'the same hash');
 
 hf_xet({}, 'download', 'session', $endpoint, $done[0][0]{hash}, 40 * $mib,
 	"$dir/out");
-is(sha256_file("$dir/out"), sha256_file($same), 'it comes back');
+is(sha256_file("$dir/out"), sha256_file($same), 'downloaded intact');
 
 # --------------------------------------------------------------------------
 

@@ -56,10 +56,11 @@ for my $xet (1, 0) {
 	my ($some, $none) = $xet ? ($xorbs, $lfs) : ($lfs, $xorbs);
 
 	cmp_ok(Test::Xet::Table::sent($some, @r), '>', 3_000_000,
-		"$name: bytes go their way");
-	is(Test::Xet::Table::sent($none, @r), 0, "$name: and no other one");
+		"$name: the bytes are sent by this protocol");
+	is(Test::Xet::Table::sent($none, @r), 0,
+		"$name: and by no other protocol");
 	is(scalar(grep { $_->[1] =~ m!^/cas/.*/reconstructions/! } @r) > 0,
-		!!$xet, "$name: they come by it, too");
+		!!$xet, "$name: downloads use the same protocol");
 }
 
 $table->script('Python', {}, $table->python(), 'hub_table.py', 'buckets',
@@ -165,9 +166,9 @@ sub hf_upload {
 		'--delete', '*.txt', '--commit-message', 'second');
 	$sent = Test::Xet::Table::sent($path, $table->requests());
 
-	cmp_ok($sent, '>', 45_000, "$name upload: what is new is sent");
+	cmp_ok($sent, '>', 45_000, "$name upload: new data is sent");
 	cmp_ok($sent, '<', $xet ? $size / 5 : $size + 100_000,
-		"$name upload: and not what was there");
+		"$name upload: stored data is not sent again");
 
 	$table->hf("$name download", { %o, machine => "$name-d" },
 		'download', $repo, '--local-dir', "$two-down");
@@ -177,8 +178,8 @@ sub hf_upload {
 	my @ways = map { my $way = $_; scalar(grep { $_->[1] =~ $way } @r) }
 		qr!^/cas/.*/reconstructions/!, qr!/resolve/!;
 
-	cmp_ok($ways[$xet ? 0 : 1], '>', 0, "$name download: by its way");
-	is($ways[$xet ? 1 : 0], 0, "$name download: by no other");
+	cmp_ok($ways[$xet ? 0 : 1], '>', 0, "$name download: by this protocol");
+	is($ways[$xet ? 1 : 0], 0, "$name download: by no other protocol");
 
 	$table->hf("$name download: a file", { %o, machine => "$name-d" },
 		'download', $repo, 'w.bin', '--local-dir', "$two-one");
@@ -203,7 +204,8 @@ sub hf_upload {
 	$table->hf("$name download: include", { %o, machine => "$name-d" },
 		'download', $repo, '--include', '*.md', '--local-dir',
 		"$two-part");
-	is(files("$two-part"), 'README.md', "$name download: include: which");
+	is(files("$two-part"), 'README.md',
+		"$name download: include: only these files");
 }
 
 sub hf_repos {
@@ -225,11 +227,11 @@ sub hf_repos {
 	$table->hf('hf cp: between repos', \%o, 'cp',
 		'hf://me/r/README.md', 'hf://me/up/copy.md');
 	is($t->get('/me/up/resolve/main/copy.md')->{body},
-		"# A model\n", 'hf cp: between repos: it is there');
+		"# A model\n", 'hf cp: between repos: the file is in the repo');
 	$table->hf('hf cp: between repos: a folder', \%o, 'cp',
 		'hf://me/r/d', 'hf://me/up/');
 	is($t->get('/me/up/resolve/main/d/new.bin')->{status}, 200,
-		'hf cp: between repos: a folder: it is there');
+		'hf cp: between repos: a folder: the file is in the repo');
 
 	$table->hf('hf models card', { %o, prints => qr/# A model/ },
 		qw! models card me/r !);
@@ -263,7 +265,7 @@ sub hf_repos {
 	$table->hf('hf download: of a tag', \%o, qw! download me/r d/new.bin
 		--revision v1 --local-dir !, "$dir/tag");
 	is(sha256_file("$dir/tag/d/new.bin"), sha256_file("$dir/new"),
-		'hf download: of a tag: what was there then');
+		'hf download: of a tag: the bytes at that time');
 	$table->hf('hf repos branch delete', \%o,
 		qw! repos branch delete me/r dev/x !);
 	$table->hf('hf repos tag delete', \%o,
@@ -276,7 +278,7 @@ sub hf_repos {
 	$table->hf('hf repos settings', \%o,
 		qw! repos settings me/r --private !);
 	ok($t->get('/api/models/me/r')->json()->{private},
-		'hf repos settings: it is private');
+		'hf repos settings: the repo is private');
 	$table->hf('hf repos move', \%o, qw! repos move me/r me/r2 !);
 	$table->hf('hf download: by the old name', \%o, qw! download me/r
 		README.md --local-dir !, "$dir/moved");
@@ -327,7 +329,7 @@ sub hf_buckets {
 	$table->hf('hf buckets sync: include', \%o, 'buckets', 'sync', $b,
 		"$down-part", '--include', 'd/*.txt');
 	is(files("$down-part"), 'd/new.txt',
-		'hf buckets sync: include: which');
+		'hf buckets sync: include: only these files');
 
 	$table->hf('hf buckets cp: up', \%o, 'buckets', 'cp', "$src/a.txt",
 		"$b/up/a2.txt");
@@ -419,7 +421,7 @@ sub plain {
 
 	$table->program('curl -OJ: the name of the file', { dir => $out },
 		@curl, '-OJ', "$url/me/up/resolve/main/d/same.bin");
-	ok(-s "$out/same.bin" == 300_000, 'curl -OJ: it is there');
+	ok(-s "$out/same.bin" == 300_000, 'curl -OJ: the file was written');
 	$table->program('curl --etag-compare', {}, @curl, '--etag-save',
 		"$out/etag", '-o', "$out/first", $w);
 	$table->program('curl --etag-compare: not again', {
@@ -513,11 +515,11 @@ sub git_lfs {
 
 	is($t->post('/api/models/me/lfs/commit/main', \$body,
 		{ 'Content-Type' => 'application/x-ndjson' })->{status}, 200,
-		'git lfs push: a commit names it');
+		'git lfs push: a commit adds the object');
 	$table->hf('hf download: what git-lfs has sent', {}, qw! download
 		me/lfs w.bin --local-dir !, "$dir/of-lfs");
 	is(sha256_file("$dir/of-lfs/w.bin"), $oid,
-		'hf download: what git-lfs has sent: the bytes');
+		'hf download: a file sent by git-lfs: the bytes');
 }
 
 # --------------------------------------------------------------------------

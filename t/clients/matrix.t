@@ -57,7 +57,7 @@ is(scalar(grep { $_->[1] =~ m!/commit/main$! && $_->[2] == 200 } @calls), 1,
 
 ok($hub->hf('', 'download', 'alice/f', 'w.bin', '--local-dir', "$dir/one"),
 	'hf: download') or diag($hub->{printed});
-is(sha256_file("$dir/one/w.bin"), sha256_file($file), 'hf: it comes back');
+is(sha256_file("$dir/one/w.bin"), sha256_file($file), 'hf: downloaded intact');
 
 @r = $hub->requests();
 
@@ -77,16 +77,16 @@ ok($hub->hf('', 'upload', 'alice/f', "$dir/folder", '.'), 'hf: a folder')
 
 my $sent = xorb_bytes($hub->requests());
 
-cmp_ok($sent, '>', 50000, 'hf, dedup: what is new is sent');
+cmp_ok($sent, '>', 50000, 'hf, dedup: new data is sent');
 cmp_ok($sent, '<', $size / 5, 'hf, dedup: and not much else');
 
 ok($hub->hf('', 'download', 'alice/f', '--local-dir', "$dir/all"),
 	'hf: snapshot') or diag($hub->{printed});
 is(sha256_file("$dir/all/w.bin"), sha256_file($second),
-	'hf: the new version comes back');
+	'hf: new version downloaded intact');
 is(-s "$dir/all/small.txt", 6, 'hf: the small file, too');
 cmp_ok(asked('GET', qr!^/api/v2/reconstructions/!, 200, $hub->requests()),
-	'>', 0, 'hf: by a reconstruction');
+	'>', 0, 'hf: with a reconstruction');
 
 # faults during the download
 
@@ -99,25 +99,25 @@ for my $owner (qw/ expire break old /) {
 		"$dir/$owner"), "hf, $owner: download")
 		or diag($hub->{printed});
 	is(sha256_file("$dir/$owner/w.bin"), sha256_file($file),
-		"hf, $owner: it comes back");
+		"hf, $owner: downloaded intact");
 
 	@r = $hub->requests();
 
 	if ($owner eq 'expire') {
 		cmp_ok(asked('GET', qr!^/xorbs/!, 403, @r), '>', 0,
-			'hf, expire: it was refused');
+			'hf, expire: a request was refused');
 	}
 
 	if ($owner eq 'break') {
 		ok(scalar(grep { $_->[1] =~ m!^/shim/break/! } $hub->calls()),
-			'hf, break: it was broken');
+			'hf, break: a response was truncated');
 	}
 
 	if ($owner eq 'old') {
 		cmp_ok(asked('GET', qr!^/api/v2/!, 404, @r), '>', 0,
-			'hf, old: version 2 was asked');
+			'hf, old: version 2 was requested');
 		cmp_ok(asked('GET', qr!^/api/v1/reconstructions/!, 200, @r),
-			'>', 0, 'hf, old: version 1 has answered');
+			'>', 0, 'hf, old: version 1 was used');
 	}
 }
 
@@ -134,11 +134,12 @@ $hub->requests();
 ok($hub->node('alice/n', 'upload', 'w.bin', $file), 'node: upload');
 @r = $hub->requests();
 is(asked('POST', qr!^/api/v1/shards$!, 200, @r), 1, 'node: a shard');
-cmp_ok(xorb_bytes(@r), '<', $size / 2, 'node, dedup: hf has sent it');
+cmp_ok(xorb_bytes(@r), '<', $size / 2,
+	'node, dedup: data sent by hf is not sent again');
 
 my $got = $hub->node('alice/n', 'download', 'w.bin', '70000:2000001');
 
-is($got->{sha256}, sha256_file($file), 'node: it comes back');
+is($got->{sha256}, sha256_file($file), 'node: downloaded intact');
 is($got->{ranges}[0], sha256_hex(file_slice($file, 70000, 2000001)),
 	'node: a range');
 cmp_ok(asked('GET', qr!^/xorbs/!, 206, $hub->requests()), '>', 1,
@@ -151,7 +152,7 @@ $sent = xorb_bytes($hub->requests());
 
 cmp_ok($sent, '<', $size / 5, "node, dedup: not much is sent");
 is($hub->node('alice/n', 'download', 'v2.bin')->{sha256},
-	sha256_file($second), 'node: the new version comes back');
+	sha256_file($second), 'node: new version downloaded intact');
 
 # each edit changes the result of the one before: [ start, end, new bytes ]
 
@@ -214,7 +215,7 @@ is($info->[0]{size}, $size, 'hf_xet 1.1: upload');
 hf_xet($o, 'download', 'legacy', $hub->endpoint('plain'),
 	$info->[0]{hash}, $size, "$dir/out");
 is(sha256_file("$dir/out"), sha256_file($third),
-	'hf_xet 1.1: it comes back');
+	'hf_xet 1.1: downloaded intact');
 
 @r = $hub->requests();
 
@@ -227,7 +228,7 @@ cmp_ok(asked('GET', qr!^/api/reconstructions?/!, 200, @r), '>', 0,
 
 # --------------------------------------------------------------------------
 
-unlike($t->log(), qr/\[(crit|alert|emerg)\]/, 'nothing grave logged');
+unlike($t->log(), qr/\[(crit|alert|emerg)\]/, 'no alerts logged');
 
 # --------------------------------------------------------------------------
 # connections that break during an upload: the workers are killed while they
@@ -237,20 +238,20 @@ my $fourth = make_mix("$dir/fourth", 40, $size);
 my $lock = $t->pg_lock('xet.xorbs');
 my $fh = $hub->hf_start('', 'upload', 'alice/broken', $fourth, 'w.bin');
 
-ok(wait_for(60, sub { $t->pg_blocked() }), 'hf, upload broken: it waits');
+ok(wait_for(60, sub { $t->pg_blocked() }), 'hf, upload interrupted: waits');
 $hub->requests();
 $t->kill_worker('KILL', $_) for $t->worker_pids();
 $lock->unlock();
 
-ok($hub->hf_wait($fh), 'hf, upload broken: it goes on')
+ok($hub->hf_wait($fh), 'hf, upload interrupted: continues')
 	or diag($hub->{printed});
 cmp_ok(asked('POST', qr!^/api/v1/xorbs/default/!, 200, $hub->requests()),
-	'>', 0, 'hf, upload broken: a xorb once more');
+	'>', 0, 'hf, upload interrupted: a xorb is sent again');
 ok($hub->hf('', 'download', 'alice/broken', 'w.bin', '--local-dir',
-	"$dir/broken"), 'hf, upload broken: download')
+	"$dir/broken"), 'hf, upload interrupted: download')
 	or diag($hub->{printed});
 is(sha256_file("$dir/broken/w.bin"), sha256_file($fourth),
-	'hf, upload broken: it comes back');
+	'hf, upload interrupted: downloaded intact');
 
 # hf itself is killed, and run again
 
@@ -261,17 +262,18 @@ $lock = $t->pg_lock('xet.xorbs');
 
 $fh = $hub->hf_start($machine, 'upload', 'alice/killed', $fifth, 'w.bin');
 
-ok(wait_for(60, sub { $t->pg_blocked() }), 'hf killed: it waits');
+ok(wait_for(60, sub { $t->pg_blocked() }), 'hf killed: waits');
 $hub->hf_kill($fh);
 $lock->unlock();
 
-ok(wait_for(20, sub { !$t->temp_files() }), 'hf killed: nothing left');
+ok(wait_for(20, sub { !$t->temp_files() }),
+	'hf killed: no temporary files left');
 ok($hub->hf($machine, 'upload', 'alice/killed', $fifth, 'w.bin'),
 	'hf killed: run again') or diag($hub->{printed});
 ok($hub->hf($machine, 'download', 'alice/killed', 'w.bin', '--local-dir',
 	"$dir/killed"), 'hf killed: download') or diag($hub->{printed});
 is(sha256_file("$dir/killed/w.bin"), sha256_file($fifth),
-	'hf killed: it comes back');
+	'hf killed: downloaded intact');
 
 $hub->stop();
 $t->done();

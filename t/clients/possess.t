@@ -65,7 +65,7 @@ sub sends {
 	my @infos = upload($who, $machine);
 	my $sent = uploaded($t) - $before;
 
-	is(scalar @infos, @large + @small, "$name: taken");
+	is(scalar @infos, @large + @small, "$name: uploaded");
 
 	my ($repo) = split(/@/, $who);
 	my @files = (@large, @small);
@@ -79,7 +79,7 @@ sub sends {
 			&& $r->{body} eq slurp($files[$i]);
 	}
 
-	is($good, @files, "$name: all of it comes back");
+	is($good, @files, "$name: all downloaded intact");
 
 	return $sent;
 }
@@ -91,12 +91,12 @@ cmp_ok(sends('a/one@ann', $machine{ann}, 'first'), '>', $bytes / 2,
 cmp_ok(sends('a/two@ann', $machine{ann}, 'second repo'), '<', $bytes / 50,
 	'second repo: not sent again');
 cmp_ok(sends('a/three@ann', tempdir(CLEANUP => 1), 'another machine'), '<',
-	$bytes / 2, 'another machine: shown what the subject has sent');
+	$bytes / 2, 'another machine: dedup shows data of the subject');
 
 # a colleague who has sent none of the data
 
 cmp_ok(sends('a/one@bea', $machine{bea}, 'colleague'), '<', $bytes / 2,
-	'colleague: shown what the repo has');
+	'colleague: dedup shows data of the repo');
 sends('b/own@bea', $machine{bea}, 'his own repo');
 
 # the machine's cache still has the deleted file
@@ -104,7 +104,7 @@ sends('b/own@bea', $machine{bea}, 'his own repo');
 my $r = $t->get('/api/v1/files/' . hash_file(slurp($large[0]))->{hash},
 	$t->auth('read', 'b/own'));
 
-is($r->{status}, 200, 'there');
+is($r->{status}, 200, 'the file is readable');
 is($t->http('DELETE', '/api/v1/files/'
 	. hash_file(slurp($large[0]))->{hash}, $t->auth('delete', 'b/own'))
 	->{status}, 204, 'deleted');
@@ -113,7 +113,7 @@ sends('b/own@bea', $machine{bea}, 'again after that');
 # a stranger with the same data must send it: dedup responses show nothing
 
 cmp_ok(sends('z/z@zed', $machine{zed}, 'stranger'), '>', $bytes / 2,
-	'stranger: shown nothing');
+	'stranger: dedup shows nothing');
 cmp_ok(sends('z/y@zed', $machine{zed}, 'his second repo'), '<', $bytes / 50,
 	'his second repo: not sent again');
 
@@ -121,13 +121,13 @@ cmp_ok(sends('z/y@zed', $machine{zed}, 'his second repo'), '<', $bytes / 50,
 
 $t->sql("select xet.repo_set_public('a/one', true)");
 cmp_ok(sends('p/one@pat', $machine{pat}, 'public'), '<', $bytes / 2,
-	'public: shown');
+	'public: dedup shows the data');
 $t->sql("select xet.repo_set_public('a/one', false)");
 sends('p/two@pat', $machine{pat}, 'no longer public');
 
 # clients request grants before they send xorbs
 
 like(slurp($t->dir() . '/bytes.log'), qr!POST /api/v1/xorb-grants/\S+ 404!,
-	'grants are asked for');
+	'grants are requested');
 
 $t->done();

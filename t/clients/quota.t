@@ -46,18 +46,19 @@ for my $case ([ 'logical', 'NULL', 5 * $mib ], [ 'stored', $mib, 'NULL' ]) {
 	my ($info, $text) = upload("a/$what", $file);
 
 	is($info, undef, "$what: refused");
-	like($text, qr/413/, "$what: the status is shown") or diag($text);
+	like($text, qr/413/,
+		"$what: the message has the status") or diag($text);
 	is(refused() - $before, 1, "$what: not sent again");
 
 	# the other repo has no limit
 
 	($info) = upload("b/$what", $file);
-	is($info->[0]{size}, 6 * $mib, "$what: others go on");
+	is($info->[0]{size}, 6 * $mib, "$what: other repos accept uploads");
 
 	$t->sql("SELECT xet.quota_set('repo', 'a/$what', NULL, NULL,"
 		. " NULL)");
 	($info) = upload("a/$what", $file);
-	is($info->[0]{size}, 6 * $mib, "$what: with room it is taken");
+	is($info->[0]{size}, 6 * $mib, "$what: accepted without the quota");
 }
 
 $t->done();

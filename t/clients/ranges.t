@@ -51,7 +51,7 @@ sub requests {
 	$seen = length($log);
 
 	is(scalar(grep { m!^\d+ /xorbs/! && !/^206 / } @lines), 0,
-		'nothing but 206');
+		'all data responses are 206');
 
 	return map { m!^206 /xorbs/\S+ bytes=(.*)! ? 1 + ($1 =~ tr/,//) : () }
 		@lines;
@@ -68,16 +68,18 @@ for my $group (1, $t->s3() ? () : (8, 512)) {
 	my @counts = map { scalar @{ $_->{ranges} } } @$entries;
 	my $most = max(@counts);
 
-	is_deeply($d->{errors}, [], "$group ranges an entry: rules");
+	is_deeply($d->{errors}, [], "$group ranges an entry: no rule violated");
 	is(sum0(@counts), 1300, "$group ranges an entry: all of them");
-	cmp_ok(scalar(@counts), '>', 2, "$group ranges an entry: entries");
+	cmp_ok(scalar(@counts), '>', 2,
+		"$group ranges an entry: several entries");
 
 	# with so many ranges the length of the URL limits an entry
 
-	cmp_ok($most, '>', 400, '512 ranges an entry: a long one')
+	cmp_ok($most, '>', 400,
+		'512 ranges an entry: an entry with many ranges')
 		if $group == 512;
 	is_deeply([ grep { $_ != $group } @counts[0 .. $#counts - 1] ], [],
-		"$group ranges an entry: just as many") if $group < 512;
+		"$group ranges an entry: all but the last") if $group < 512;
 
 	for my $multi ('', 'true') {
 		my $name = "hf_xet, $group an entry"
@@ -89,13 +91,13 @@ for my $group (1, $t->s3() ? () : (8, 512)) {
 			'session', $endpoint, $file->{hash}, $size,
 			"$dir/out");
 		is(-e "$dir/out" && sha256_file("$dir/out"), $sha256,
-			"$name: it comes back");
+			"$name: downloaded intact");
 
 		my @ranges = requests();
 
 		cmp_ok(sum0(@ranges), '>=', 1300, "$name: all ranges");
 		is(max(0, @ranges), $multi ? $most : 1,
-			"$name: so many in a request");
+			"$name: ranges in a request");
 	}
 
 	my $got = hub_blob($endpoint, $file->{hash}, $size, '100000:2500000');
@@ -105,7 +107,7 @@ for my $group (1, $t->s3() ? () : (8, 512)) {
 	is($got->{stream}{sha256}, $sha256, "$name: stream");
 	is($got->{slices}[0]{sha256}, sha256_hex(substr($file->{data}, 100000,
 		2400000)), "$name: slice");
-	is(max(0, requests()), $most, "$name: so many in a request");
+	is(max(0, requests()), $most, "$name: ranges in a request");
 }
 
 unlike($t->log(), qr/\[(error|crit|alert|emerg)\]/, 'no errors logged');

@@ -76,7 +76,7 @@ my $infos = hf_xet({ env => { XET_TOKEN => $token->{accessToken},
 
 is(scalar(@{ $infos || [] }), 3, 'hf_xet: three files in a session');
 is_deeply([ map { $_->{size} } @$infos ], [ ($size) x 3 ],
-	'hf_xet: of their size');
+	'hf_xet: the right sizes');
 ages('hf_xet, upload');
 
 my @ranges = ([ 0, 1000000 ], [ 1000000, 2000000 ], [ 2000000, 3000000 ]);
@@ -130,15 +130,16 @@ die "no client in $python, run t/clients/setup.sh\n" unless -x $python;
 }
 
 is_deeply($got, [ map { sha256_file($_) } @files ],
-	'huggingface_hub: three files, there and back');
-cmp_ok(time() - $began, '>', 5 * $life, 'huggingface_hub: takes its time');
+	'huggingface_hub: three files, uploaded and downloaded');
+cmp_ok(time() - $began, '>', 5 * $life,
+	'huggingface_hub: longer than the tokens are valid');
 
 my @calls = $hub->calls();
 my @requests = $hub->requests();
 
 for my $scope (qw/ read write /) {
 	cmp_ok(scalar(grep { $_->[1] =~ m!/xet-$scope-token/! } @calls), '>=',
-		3, "huggingface_hub: tokens to $scope");
+		3, "huggingface_hub: several $scope tokens");
 }
 
 cmp_ok(scalar(grep { $_->{uri} =~ m!/shards$! } @requests), '>=', 3,

@@ -30,8 +30,8 @@ sub check {
 
 my ($status, $out) = check();
 
-is($status, 0, 'as it is') or diag($out);
-is($out, "dependencies: ok\n", 'and nothing is said');
+is($status, 0, 'unchanged tree: accepted') or diag($out);
+is($out, "dependencies: ok\n", 'unchanged tree: no error');
 
 my $http = 'src/http';
 
@@ -85,9 +85,9 @@ for ([ 'src/core/xorb/xet_xorb.h', '#include "xet_xorb_chunks.h"',
 	spew("$dir/$file", $text);
 
 	isnt($status, 0, "refused: $line in $file");
-	like($out, $says, 'and says why');
+	like($out, $says, 'with the reason');
 }
 
-is((check())[0], 0, 'as it was');
+is((check())[0], 0, 'restored tree: accepted');
 
 done_testing();

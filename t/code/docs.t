@@ -81,11 +81,11 @@ sub same {
 	my @other = grep { exists $said->{$_} && $said->{$_} ne $is->{$_} }
 		sort keys %$is;
 
-	ok(keys %$is, "$name: there are some");
+	ok(keys %$is, "$name: not empty");
 	is("@untold", '', "$name: all are documented");
-	is("@gone", '', "$name: all that are documented exist");
+	is("@gone", '', "$name: all documented ones exist");
 	is(join(', ', map { "$_: $said->{$_}, is $is->{$_}" } @other), '',
-		"$name: as they are");
+		"$name: documented values are right");
 }
 
 # --------------------------------------------------------------------------
@@ -223,7 +223,7 @@ for my $row (@{ module_table('postgres') }) {
 	my @words = $row->{must} =~ /^a \w+ from (\w+) to (\w+)$/;
 
 	is(join(' ', map { $unit * value_of($_) } @words), "$min $max",
-		"$name: what is told who is out of bounds");
+		"$name: bounds in the error message");
 
 	$params{$name} = join(' ', map { $_ / $unit }
 		$row->{default}, $min, $max);
@@ -349,7 +349,7 @@ my %spoken = map { $_ => 1 } map { $doc{$_} =~
 	/\b\d\d\d `([a-z]+(?:_[a-z]+)+)`/g } @docs;
 
 is(join(' ', grep { !$codes{$_} } sort keys %spoken), '',
-	'error codes in the text');
+	'error codes in the text exist');
 
 # --------------------------------------------------------------------------
 # lines in the error log
@@ -489,7 +489,8 @@ for my $name (@docs) {
 		}
 	}
 
-	is(join(', ', @bad), '', 'what the sources refer to');
+	is(join(', ', @bad), '',
+		'documents and sections that the sources refer to');
 }
 
 {
@@ -506,7 +507,7 @@ for my $name (@docs) {
 			$text =~ /\b((?:ngx_http_)?xet_\w+\.[ch])\b/g;
 	}
 
-	is(join(', ', @bad), '', 'files that the sources name');
+	is(join(', ', @bad), '', 'files named in the sources');
 }
 
 # traps of docs/protocol.md: each test listed for a trap names that trap
@@ -533,7 +534,7 @@ for my $n (sort { $a <=> $b } keys %traps) {
 	}
 
 	is(join(' ', grep { !exists $traps{$_} } sort keys %used), '',
-		'all traps of the tests are in the list');
+		'all traps named in tests are in the list');
 }
 
 # claims about security: their tests contain the quoted words
@@ -900,18 +901,18 @@ for my $name (@docs) {
 
 		} elsif ($mark eq 'quickstart') {
 			like($name, qr!^docs/(?:quickstart|hub)\.md$!,
-				"$block->{name}: where ops/quickstart.t looks");
+				"$block->{name}: ops/quickstart.t reads it");
 			$before = $block;
 
 		} elsif ($mark =~ /^package: (\w+)$/) {
 			like(text('t/ops/package.t'), qr/typed\('$1'\)/,
-				"$block->{name}: is run");
+				"$block->{name}: t/ops/package.t runs it");
 
 		} elsif ($block->{language} eq 'nginx') {
 			test_conf($block);
 
 		} elsif ($mark eq 'output') {
-			ok($before, "$block->{name}: output of something");
+			ok($before, "$block->{name}: follows a block");
 			$before->{output} = $block->{text} if $before;
 
 		} elsif ($mark eq 'test') {

@@ -29,7 +29,7 @@ my $t = Test::Xet->new(xet => 0, pg => 1, workers => 2,
 
 $t->run();
 
-is($t->get('/')->{body}, "one\n", 'nginx answers');
+is($t->get('/')->{body}, "one\n", 'nginx responds');
 is(scalar(my @first = $t->worker_pids()), 2, 'two workers');
 ok($t->fds() > 3, 'descriptors');
 ok($t->rss() > 1000, 'resident memory');
@@ -43,8 +43,8 @@ is(scalar(grep { $old{$_} } $t->worker_pids()), 0, 'new workers');
 my $killed = $t->kill_worker();
 
 ok(!alive($killed), 'worker killed');
-is(scalar($t->worker_pids()), 2, 'and replaced');
-is($t->get('/')->{body}, "two\n", 'answer after that');
+is(scalar($t->worker_pids()), 2, 'and a new worker started');
+is($t->get('/')->{body}, "two\n", 'new worker responds');
 
 my ($good, $out) = $t->config_test();
 ok($good, 'configuration test') or diag($out);
@@ -83,7 +83,7 @@ is(scalar($t->pg_backends()), 1, 'one session');
 ok($t->pg_freeze(), 'freeze');
 
 $session->send('SELECT 7');
-ok(!defined $session->wait(0.3), 'a frozen server does not answer');
+ok(!defined $session->wait(0.3), 'a frozen server does not respond');
 $t->pg_thaw();
 is($session->wait(), 7, 'thawed');
 
@@ -168,8 +168,8 @@ sub fails {
 	my $out = output($name);
 
 	ok($status, "$name: fails");
-	like($out, qr/^not ok \d+ - \Q$what\E$/m, "$name: for what it is");
-	is(() = $out =~ /^not ok/mg, 1, "$name: and nothing else")
+	like($out, qr/^not ok \d+ - \Q$what\E$/m, "$name: with this failure");
+	is(() = $out =~ /^not ok/mg, 1, "$name: with no other failure")
 		or diag($out);
 }
 

@@ -81,10 +81,11 @@ my $large = make_xorb('x' x 8193, sizes => [ 1 ], large => 1);
 is(@{ $large->{chunks} }, 8193, 'a xorb with a chunk too many');
 is($large->{hash}, hash_file('x' x 8193, sizes => [ 1 ])->{root},
 	'its hash');
-ok(!eval { make_xorb('x' x 8193, sizes => [ 1 ]); 1 }, 'not by mistake');
+ok(!eval { make_xorb('x' x 8193, sizes => [ 1 ]); 1 },
+	'rejected without "large"');
 
 ok(!eval { xorb_info(substr($sized->{bytes}, 0, -1)); 1 }, 'bad xorb');
-like($@, qr/truncated inside a chunk/, 'why it is bad');
+like($@, qr/truncated inside a chunk/, 'error of a bad xorb');
 
 my $file = $t->upload($data, send => 0, xorb_chunks => 4,
 	shard_footer => 'full');

@@ -77,7 +77,7 @@ is_deeply([ @{ $parts->[1] }{qw/ start end total body /} ],
 
 $r->{body} =~ s/0000010\n/0000010/;
 ok(!eval { $r->parts(); 1 }, 'a part too short');
-ok(!eval { $t->get('/t.txt')->parts(); 1 }, 'no parts at all');
+ok(!eval { $t->get('/t.txt')->parts(); 1 }, 'a response without parts');
 
 # --------------------------------------------------------------------------
 # connections
@@ -134,13 +134,13 @@ $r = $t->put('/dav/h', 'x' x (2 << 20), {}, expect => 1);
 is($r->{status}, 413, 'expect refused');
 
 $r = $t->put('/dav/h', 'x' x (4 << 20));
-is($r->{status}, 413, 'early answer while sending');
+is($r->{status}, 413, 'early response while sending');
 
 $c = $t->http_start('PUT', '/dav/i', { 'Content-Length' => 10 }, '12345');
 ok(!$c->closed(0.2), 'half a request');
 $c->send('67890');
-is($c->response('PUT')->{status}, 201, 'the other half');
-is($t->read_file('dav/i'), '1234567890', 'put together');
+is($c->response('PUT')->{status}, 201, 'the second half of a request');
+is($t->read_file('dav/i'), '1234567890', 'both halves are stored');
 $c->close();
 
 for my $how (qw/ close abort half_close /) {
@@ -151,7 +151,8 @@ for my $how (qw/ close abort half_close /) {
 }
 
 sleep(0.1);
-ok(!-e $t->dir() . "/dav/$_", "$_: nothing") for qw/ close abort half_close /;
+ok(!-e $t->dir() . "/dav/$_", "$_: not stored")
+	for qw/ close abort half_close /;
 
 my $from = $t->log_size();
 $t->get('/t.txt');
@@ -202,14 +203,14 @@ $r = server(sub {
 
 my $whole = time() - $start;
 
-ok($r->{complete}, 'chunked answer');
+ok($r->{complete}, 'chunked response');
 
 my $frames = $r->frames();
 is_deeply([ map { $_->{data}{n} } @$frames ], [ 1, 2, 3 ], 'frames');
 cmp_ok($frames->[0]{time}, '<', $frames->[1]{time} - 0.5,
-	'the first at once');
-cmp_ok($frames->[1]{time}, '>', 1.5, 'the second when it was whole');
-cmp_ok($frames->[1]{time}, '<', $whole - 0.2, 'but no later');
+	'the first frame at once');
+cmp_ok($frames->[1]{time}, '>', 1.5, 'the second frame when it was complete');
+cmp_ok($frames->[1]{time}, '<', $whole - 0.2, 'but not later');
 
 $r = server(sub {
 	print { $_[0] } "HTTP/1.1 100 Continue\r\n\r\n"

@@ -81,11 +81,11 @@ cmp_ok(scalar(keys %is), '>', 30, 'the router has routes');
 is(join(', ', grep { !$said{$_} } sort keys %is), '',
 	'all routes are described');
 is(join(', ', grep { !$is{$_} } sort keys %said), '',
-	'all that are described exist');
+	'all described routes exist');
 
 is(join(', ', grep { !m!^/api/! } sort keys %paths),
 	'/token, /v1/telemetry, /xorbs/default/{aa}/{name}',
-	'what is not of the router');
+	'routes outside the router');
 
 my %used = map { $_ => 1 } values %aliases;
 
@@ -275,10 +275,10 @@ for my $path (sort keys %paths) {
 	}
 }
 
-is($t->get('/api/health')->{status}, 200, 'the server is well');
+is($t->get('/api/health')->{status}, 200, 'the server is healthy');
 
 my $all = $t->download($files[2]{hash}, size => 600000);
 
-is_deeply($all->{errors}, [], 'a file: as before');
+is_deeply($all->{errors}, [], 'a file is unchanged');
 
 $t->done();

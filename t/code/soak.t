@@ -49,9 +49,10 @@ for my $seed (2 .. 5) {
 	last if $status >> 8 == 1;
 }
 
-is($status >> 8, 1, 'known files that are not locked, and not held')
+is($status >> 8, 1, 'without a guard: the run fails')
 	or diag(@out);
-like(join('', @out), qr/^VIOLATION readable, .* 404 /m, 'are missed');
+like(join('', @out), qr/^VIOLATION readable, .* 404 /m,
+	'and reports a missing file');
 
 sub soak {
 	my ($mode, %o) = @_;
