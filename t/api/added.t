@@ -61,7 +61,7 @@ close($out);
 
 my $r = $t->get('/beside/slow.txt', {}, timeout => 60);
 
-ok($r->{body} eq $head x 3, 'another answer: added to')
+ok($r->{body} eq $head x 3, 'another response: additions')
 	or diag(length($r->{body}) . ' bytes');
 
 my $data = mix(1, 3_000_000);
@@ -114,6 +114,6 @@ for my $uri ("/added/v1/files/$hash",
 	}
 }
 
-is($t->get('/api/health')->{status}, 200, 'clients that left');
+is($t->get('/api/health')->{status}, 200, 'disconnected clients');
 
 $t->done();

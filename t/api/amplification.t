@@ -32,11 +32,11 @@ for my $key (@keys) {
 
 	if (!$got) {
 		ok(@{ $a->{routes}{$key}{versions} },
-			"$key: nothing to ask for");
+			"$key: no request for it");
 		next;
 	}
 
-	like($got->{status}, qr/^$most->{status}/, "$key: is answered")
+	like($got->{status}, qr/^$most->{status}/, "$key: status")
 		or diag($got->{answer}->summary());
 
 	for my $what (qw/ statements buffers wal rows /) {
@@ -50,7 +50,7 @@ for my $key (@keys) {
 
 	my $held = $a->held($key, $key =~ /^GET/ ? 3 : 7);
 
-	cmp_ok($held, '<=', $most->{held}, "$key: held by a slow client")
+	cmp_ok($held, '<=', $most->{held}, "$key: KiB for a slow client")
 		if defined $held;
 }
 

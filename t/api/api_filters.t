@@ -181,10 +181,10 @@ $r = $t->http('PUT', '/api/v1/files', { 'Content-Length' => 11 << 20 },
 	undef, port => 8081);
 is($r->{status}, 413, 'xet_error: status');
 is($r->{body}, '{"error":{"code":"body_too_large","message":'
-	. '"the request body is too large"}}', 'xet_error: as it was made');
+	. '"the request body is too large"}}', 'xet_error: unchanged');
 
 is($t->get('/said/x?q=1', {}, port => 8081)->{body}, "a text, e\n",
-	'what nginx says itself in a location of the API');
+	'a response of nginx itself, in the API');
 
 # --------------------------------------------------------------------------
 # gzip
@@ -211,7 +211,8 @@ for my $case ([ 'api', '/api', 8081 ], [ 'edge', '/api', 8082 ]) {
 
 	$r = $t->get($uri, { 'Accept-Encoding' => 'gzip',
 		Range => 'bytes=0-60' }, port => $port);
-	is($r->{body}, substr($body, 0, 61), "$name, gzip: a range is not");
+	is($r->{body}, substr($body, 0, 61),
+		"$name, gzip: a range is not coded");
 	is($r->header_value('Repr-Digest'), "sha-256=:$digest:",
 		"$name, gzip: a range has Repr-Digest");
 }
@@ -225,7 +226,7 @@ my $at = '/api/v1/zt/' . $t->upload($zt->{bytes})->{hash};
 
 is($t->get("$at/verify")->json()->{ok}, JSON::PP::true, 'zTensor: verified');
 ok(wait_for(10, sub { $t->sql('select count(*) from xet.zt_reports') == 1 }),
-	'zTensor: that is kept');
+	'zTensor: the result is cached');
 
 for my $coding (undef, 'gzip') {
 	$r = $t->get("$at/data?i=0", { 'Accept-Encoding' => $coding },
@@ -285,7 +286,7 @@ sub as_made {
 		"$name: digest");
 	is($r->header_value('Set-Cookie'), undef, "$name: no cookie");
 	unlike($r->header_value('Content-Type'), qr/charset/,
-		"$name: no charset that nobody has told");
+		"$name: no charset is added");
 
 	$r = $t->get($uri, { Range => 'bytes=0-60' }, @port);
 

@@ -57,8 +57,9 @@ is_deeply([ keys %{ $r->json()->{files} } ], [ $files[0]{hash} ],
 	'a missing file is left out');
 
 $r = batch('/api/v1/reconstructions', { hash => $missing });
-is($r->{status}, 200, 'nothing here');
-is_deeply($r->json(), { files => {}, fetch_info => {} }, 'nothing here: {}');
+is($r->{status}, 200, 'only missing files');
+is_deeply($r->json(), { files => {}, fetch_info => {} },
+	'only missing files: {}');
 
 $r = batch('/api/v1/reconstructions', ($files[1]) x 5);
 is_deeply([ keys %{ $r->json()->{files} } ], [ $files[1]{hash} ],
@@ -67,13 +68,13 @@ is_deeply([ keys %{ $r->json()->{files} } ], [ $files[1]{hash} ],
 is(batch('/api/v1/reconstructions', @files[0 .. 2])->{status}, 200,
 	'as many as allowed');
 is(batch('/api/v1/reconstructions', @files)->{status}, 400, 'one more');
-is($t->get('/api/v1/reconstructions')->{status}, 400, 'none');
+is($t->get('/api/v1/reconstructions')->{status}, 400, 'no file_id');
 is($t->get('/api/v1/reconstructions?file_id=xyz')->{status}, 400,
 	'malformed');
 is($t->get("/api/v1/reconstructions?file_id=$missing&x=1")->{status}, 400,
 	'another argument');
 is(batch('/api/v2/reconstructions', $files[0])->{status}, 404,
-	'version 2 has none');
+	'not in version 2');
 
 # --------------------------------------------------------------------------
 # a batch of 100,000 terms: the worker's memory does not grow with the 40 MB of
@@ -122,7 +123,7 @@ diag(sprintf('8 slow readers of %d bytes: %d KiB more', length($r->{body}),
 cmp_ok($grown, '<', 8 * length($r->{body}) / 2 + 8 * 6000000,
 	'large: slow readers hold no JSON');
 
-is($t->get('/api/health')->{status}, 200, 'large: others are served');
+is($t->get('/api/health')->{status}, 200, 'large: other requests work');
 $_->abort() for @slow;
 
 is(length($t->get("/api/v1/reconstructions/$hash", {}, timeout => 60)

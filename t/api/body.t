@@ -210,7 +210,7 @@ for my $first (0, 1, 700, 16383, 16384, 16385, 24000, 40000) {
 	}
 }
 
-is_deeply(\%wrong, {}, 'whole buffers behind any first piece');
+is_deeply(\%wrong, {}, 'a first part of any size, then full buffers');
 
 # a body that arrives one byte at a time
 
@@ -290,26 +290,26 @@ SKIP: {
 	like($curl->(uri($y), ''), qr/"invalid_xorb".* 2\z/,
 		'HTTP/2, an empty one');
 	like($curl->(uri($y), $small->{bytes}), qr/"hash_mismatch".* 2\z/,
-		'HTTP/2, another one');
+		'HTTP/2, a wrong hash');
 
 	my $before = all();
 	like($curl->(uri($y), random_bytes(5, 5 << 20)),
 		qr/\A\{"error":\{"code":"invalid_xorb".* 2\z/,
-		'HTTP/2, a bad one is answered although it is long');
+		'HTTP/2, a large bad body gets its response');
 	like($curl->('/api/v1/shards', random_bytes(5, 5 << 20)),
 		qr/\A\{"error":\{"code":"invalid_shard".* 2\z/,
-		'HTTP/2, and a shard');
+		'HTTP/2, a shard');
 	is(all(), $before, 'HTTP/2, nothing left');
 
 	for my $rate (qw/ 1M 5M /) {
 		like($curl->(uri($y), $y->{bytes}, '--limit-rate', $rate,
-			'-m', 0.2), qr/^curl /, 'HTTP/2, broken off');
+			'-m', 0.2), qr/^curl /, 'HTTP/2, aborted');
 	}
 
 	ok(wait_for(5, sub { !$t->temp_files() }), 'HTTP/2, no files');
 	is(all(), $before, 'HTTP/2, still nothing left');
 	is($curl->(uri($y), $y->{bytes}), '{"was_inserted":false} 2',
-		'HTTP/2, goes on');
+		'HTTP/2, the next upload');
 }
 
 # --------------------------------------------------------------------------
@@ -367,7 +367,7 @@ $c->close();
 ok($r->{status} == 200 || $r->{error}, "half-closed: $r->{status}");
 
 is(answer($t->post(uri($x), \$x->{bytes})), $r->{status} == 200 ? $false
-	: $true, 'the whole of it');
+	: $true, 'the next upload');
 
 my $lock = $t->pg_lock('xet.xorbs');
 
@@ -432,7 +432,7 @@ $lock = $t->pg_lock('xet.xorbs');
 $c = $t->http_start('POST', "$slow/$x->{hash}", length_of($x), $x->{bytes});
 is($c->read_some(1, 3), '', 'the database is slow');
 $lock->unlock();
-is(answer($c->response('POST')), $false, 'and answers');
+is(answer($c->response('POST')), $false, 'and the upload succeeds');
 $c->close();
 
 # --------------------------------------------------------------------------
@@ -446,8 +446,8 @@ for my $chunked (0, 100000) {
 		chunked => $chunked, timeout => 20);
 
 	is($r->{status}, 400, "20 MiB of noise, chunked $chunked");
-	is($r->json()->{error}{code}, 'invalid_xorb', 'its answer');
-	ok(!$r->{error}, 'whole');
+	is($r->json()->{error}{code}, 'invalid_xorb', 'its code');
+	ok(!$r->{error}, 'a complete response');
 }
 
 $c = $t->http_start('POST', "$route/" . 'ab' x 32,
@@ -458,8 +458,8 @@ for my $n (1 .. 20) {
 	$c->send(substr($large, $n * 500000, 500000));
 }
 
-is($c->{send_error} // 'none', 'none', 'the server reads on for a while');
-is($c->response('POST')->{status}, 400, 'the answer awaits the client');
+is($c->{send_error} // 'none', 'none', 'the server keeps reading for a while');
+is($c->response('POST')->{status}, 400, 'the response waits for the client');
 $c->close();
 
 # --------------------------------------------------------------------------
@@ -507,14 +507,14 @@ sub reload_during {
 		"$name: the new worker");
 
 	$c->send(substr($y->{bytes}, 300000));
-	is(answer($c->response('POST')), $true, "$name: an upload goes on");
+	is(answer($c->response('POST')), $true, "$name: an upload continues");
 	$c->close();
 
 	ok(wait_for(5, sub { $t->read_file('pid.log')
 		=~ m!^(?:@{[ join '|', @old ]}) 200 POST \S*\Q$y->{hash}\E!m }),
 		"$name: in the old worker");
 	ok(wait_for(5, sub { !grep { kill(0, $_) } @old }),
-		"$name: which exits then");
+		"$name: the old worker exits");
 }
 
 reload_during('reload');
@@ -529,7 +529,7 @@ sleep(0.2);
 is(scalar(grep { kill(0, $_) } @pids), 1, 'stop: the worker waits');
 
 $c->send(substr($y->{bytes}, 300000));
-is(answer($c->response('POST')), $true, 'stop: an upload goes on');
+is(answer($c->response('POST')), $true, 'stop: an upload continues');
 $c->close();
 
 ok($t->stop(), 'stop: done');
@@ -538,7 +538,7 @@ ok($t->stop(), 'stop: done');
 # named temporary files
 
 SKIP: {
-	skip('an object has no temporary file', 12) if $t->s3();
+	skip('objects have no temporary files', 12) if $t->s3();
 
 	$t->write_conf($conf,
 		directives => { xet_store => '%%STORE%% temp=named' });
@@ -573,7 +573,7 @@ SKIP: {
 	}
 
 	ok(wait_for(5, sub { !$t->temp_files() }),
-		'named: nothing left of those');
+		'named: no temporary files left');
 	is(all(), $before, 'named: nothing stored');
 	$t->check_fds();
 

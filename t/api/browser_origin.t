@@ -132,7 +132,8 @@ for my $host ('evil.example', 'localhost.evil.example', '10.1.2.3',
 my $r = ask($port, 'GET', '/api/v1/usage', { Host => 'evil.example' });
 
 is($r->json()->{error}{code}, 'unknown_host', 'a code of the API');
-like($r->json()->{error}{message}, qr/xet_hosts/, 'what to do');
+like($r->json()->{error}{message}, qr/xet_hosts/,
+	'the message names xet_hosts');
 
 $r = ask($port, 'GET', '/api/models', { Host => 'evil.example' });
 
@@ -149,11 +150,11 @@ for my $host ("127.0.0.1:$port", "localhost:$port", 'LocalHost', '[::1]',
 }
 
 is(ask($t->port(8083), 'GET', '/api/v1/health', { Host => 'any.example' })
-	->{status}, 200, 'any name where that is said');
+	->{status}, 200, 'any name, if configured');
 is(ask($secure, 'GET', '/api/v1/health', { Host => 'any.example' })->{status},
-	200, 'any name where there are tokens');
+	200, 'any name, with tokens');
 is(ask($secure, 'GET', '/metrics', { Host => 'any.example' })->{status}, 421,
-	'but not what the server tells of itself');
+	'but not for /metrics');
 is(ask($port, 'OPTIONS', '/api/models', { Host => 'evil.example' })->{status},
 	421, 'a preflight request');
 
@@ -235,12 +236,12 @@ for my $headers ({}, { Origin => "http://127.0.0.1:$port" },
 
 is(ask($port, 'PUT', '/cors/v1/files', { Origin => 'https://page.example',
 	'Sec-Fetch-Site' => 'cross-site' }, 'allowed')->{status}, 200,
-	'an origin that xet_cors names');
+	'an origin in xet_cors');
 is(ask($port, 'PUT', '/cors/v1/files', { Origin => 'https://evil.example',
 	'Sec-Fetch-Site' => 'cross-site' }, 'not allowed')->{status}, 403,
-	'an origin that it does not name');
+	'an origin not in xet_cors');
 is(ask($port, 'GET', '/api/models', $foreign[0])->{status}, 200,
-	'reading is what CORS is for');
+	'reads: CORS decides');
 
 # a browser: a page on another port, and a host name that resolves to this
 # server
@@ -261,15 +262,15 @@ SKIP: {
 		. ".then(r => r.type, e => 'failed')"), 'opaque',
 		'a browser: a blind write is sent');
 	is(ask($port, 'GET', '/api/v1/usage', {})->{body}, $before,
-		'a browser: and changes nothing');
+		'a browser: it changes nothing');
 
 	$b->open("http://evil.example:$port/api/v1/files/$file->{hash}");
 
 	unlike($b->js('document.documentElement.innerText'),
-		qr/^.{1000}/s, 'a browser: by another name it reads nothing');
+		qr/^.{1000}/s, 'a browser: another host name: no read');
 	is($b->js("fetch('/api/v1/files', { method: 'PUT', body: 'evil' })"
 		. '.then(r => r.status)'), 421,
-		'a browser: by another name it writes nothing');
+		'a browser: another host name: no write');
 }
 
 $t->done();

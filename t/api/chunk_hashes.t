@@ -68,12 +68,12 @@ sub same {
 	is($r->{status}, 200, "$name: status") or return;
 	is($r->header_value('Content-Type'), 'application/json',
 		"$name: type");
-	is_deeply($json, want($file, $dirty), "$name: as the core has it");
+	is_deeply($json, want($file, $dirty), "$name: as the core computes it");
 
 	my @windows = map { $_->{dirtyByteRange} } @{ $json->{windows} };
 
 	is(scalar(@{ $json->{hashRanges} }), @windows + 1,
-		"$name: what is around the windows");
+		"$name: ranges around the windows");
 
 	# every term is completely inside one range, or outside of all ranges
 
@@ -239,7 +239,7 @@ for my $method (qw/ POST PUT DELETE /) {
 		cmp_ok(length($r->{body}), '<', 2_000_000,
 			"runs: $terms: bytes");
 		is($r->json()->{error}{code}, 'too_many_hashes',
-			"runs: $terms: the whole file is to be sent")
+			"runs: $terms: send the complete file")
 			if $status == 422;
 	}
 }

@@ -123,7 +123,7 @@ for my $one (@schemes) {
 
 		is_deeply([ $t->copies($x->{hash}) ], [ $copy ],
 			"$name: one copy");
-		is(inode($copy), $inode, "$name: the same file");
+		is(inode($copy), $inode, "$name: the file was not replaced");
 		ok($t->copy_bytes($copy) eq $x->{bytes}, "$name: not touched");
 		is_deeply($t->reconstruct($file->{hash})->{plan}{xorbs}
 			{$x->{hash}}[0]{ranges},
@@ -307,16 +307,16 @@ proven('healed ones');
 	my $chunks = '/api/v1/chunks/default-merkledb/';
 	my $longer = $data . mix(++$seed, 100_000);
 
-	is($t->get("$chunks$first")->{status}, 200, 'a dedup answer');
+	is($t->get("$chunks$first")->{status}, 200, 'a dedup response');
 	$t->remove_copy($t->copy($x->{hash}));
 
 	is($t->head("/api/v1/xorbs/default/$x->{hash}")->{status}, 404,
-		'HEAD of a xorb that is not there');
+		'HEAD of a xorb without a copy');
 	is($t->get("$chunks$first")->{status}, 404, 'no dedup answer');
 
 	my $r = $t->post('/api/v1/shards', \$file->{shard});
 
-	is($r->{status}, 400, 'a shard that refers to it');
+	is($r->{status}, 400, 'a shard that names the xorb');
 	is($r->json()->{error}{code}, 'unknown_xorb', 'its code');
 
 	# a PUT of another file with the same chunks stores these chunks again
@@ -325,14 +325,14 @@ proven('healed ones');
 	is($r->{status}, 200, 'PUT of a file that shares chunks');
 	readable($r->json()->{hash}, $longer, 'is readable');
 	is($t->get("/api/v1/files/$file->{hash}")->{status}, 500,
-		'the old one is not');
+		'the old file is not');
 
 	$r = $t->http('PUT', '/api/v1/files', {}, \$data);
-	is($r->{status}, 200, 'PUT of the old one') or diag($r->{body});
-	readable($file->{hash}, $data, 'which is readable then');
+	is($r->{status}, 200, 'PUT of the old file') or diag($r->{body});
+	readable($file->{hash}, $data, 'the old file is readable');
 
 	$r = $plain->http('PUT', '/api/v1/files', {}, \$data);
-	is($r->{status}, 200, 'where all of it is sent');
+	is($r->{status}, 200, 'POST of the xorb');
 	readable($file->{hash}, $data, 'heals it');
 
 	is(send_to($t, $_), $false, 'and its xorb')
@@ -408,7 +408,7 @@ for my $round (1 .. 8) {
 	$_->close() for @c;
 
 	is(scalar(grep { $_ == 200 } @status[1, 3, 5]), 3,
-		"kill $round: the other node goes on") or diag("@status");
+		"kill $round: the other node works") or diag("@status");
 	is(send_to($t, $x[$round % 3]), $false, "kill $round: known");
 
 	my $file = register_file($t, [ [ $x[0] ] ]);
@@ -446,10 +446,10 @@ proven('kills');
 	$c->close();
 
 	is($r->{status}, 503, 'the commit is refused') or diag($r->{body});
-	ok($r->header_value('Retry-After'), 'for a while');
+	ok($r->header_value('Retry-After'), 'temporarily');
 
 	$r = $t->post('/api/v1/shards', \$shard->{bytes});
-	is($r->{status}, 200, 'and succeeds when it is sent again');
+	is($r->{status}, 200, 'a retry succeeds');
 	readable($shard->{files}[0]{hash}, substr($data, 8192, 3 * 8192),
 		'readable');
 	proven('a commit');
@@ -493,12 +493,12 @@ EOF
 	);
 
 	is(join(' ', map { $_->{status} } @answers), '503 503 503',
-		'healed meanwhile: come again')
+		'healed meanwhile: 503')
 		or diag(map { $_->summary() } @answers);
-	like($_->{body}, qr/replaced or removed/, 'and why')
+	like($_->{body}, qr/replaced or removed/, 'healed meanwhile: reason')
 		for @answers;
 	is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT'
-		. ' NULL'), 0, 'nothing is put on record');
+		. ' NULL'), 0, 'no damage is recorded');
 
 	$t->sql("$old; DROP FUNCTION xet.shard_slices_real");
 
@@ -552,7 +552,7 @@ EOF
 		$t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS'
 			. " NOT NULL AND hash = '\\x"
 			. plain_hash($x->{hash}) . "'") == 1
-	}), 'put on record');
+	}), 'recorded as damage');
 	is(send_to($t, $x), $false, 'sent again');
 }
 
@@ -604,8 +604,8 @@ EOF
 		my $r = $t->http('GET', $url);
 
 		is($recorded->(), $known + 1,
-			"$name: on record with the answer");
-		is($r->{status}, 500, "$name: which is no file")
+			"$name: recorded before the response");
+		is($r->{status}, 500, "$name: status 500")
 			or diag($r->summary());
 		is($put->()->{status}, 200, "$name: sent again");
 		is($t->http('GET', $url)->{body}, $data, "$name: readable");
@@ -651,11 +651,11 @@ EOF
 		. " '\\x00000000' from 49) WHERE hash = '\\x"
 		. plain_hash($file->{hash}) . "'");
 
-	readable($file->{hash}, $data, 'of a store of before');
+	readable($file->{hash}, $data, 'readable, of an older version');
 	is(send_to($t, $y), $false, 'sent again');
 	ok(wait_for(10, sub { $t->copies($x->{hash}) == 1
 		&& $t->copy($x->{hash}) =~ /\.\w{8}\z/ }),
-		'a copy of today');
+		'a new copy');
 	readable($file->{hash}, $data, 'readable');
 }
 

@@ -92,12 +92,12 @@ my $x = new_xorb();
 my $before = bytes_read();
 
 is(whole($x), $true, 'a new xorb');
-cmp_ok(bytes_read() - $before, '<', $size / 2, 'is not read');
+cmp_ok(bytes_read() - $before, '<', $size / 2, 'a new xorb: no read');
 
 for my $round (1 .. 2) {
 	$before = bytes_read();
-	is(whole($x), $false, "round $round: the same");
-	cmp_ok(bytes_read() - $before, '>=', $size, 'is read');
+	is(whole($x), $false, "round $round: known");
+	cmp_ok(bytes_read() - $before, '>=', $size, 'the copy is read');
 }
 
 my ($answers, $first, $others) = in_time(sub {
@@ -113,12 +113,12 @@ my ($answers, $first, $others) = in_time(sub {
 });
 
 is($answers, join(' ', ($false) x 8), 'eight at once');
-cmp_ok($first, '>=', $size, 'the first is read for');
-cmp_ok($others, '<', $size / 2, 'the others are not');
+cmp_ok($first, '>=', $size, 'the first of eight reads');
+cmp_ok($others, '<', $size / 2, 'the others do not read');
 
 $before = bytes_read();
-is(whole($x), $false, 'one that comes later');
-cmp_ok(bytes_read() - $before, '>=', $size, 'is read for again');
+is(whole($x), $false, 'a later upload');
+cmp_ok(bytes_read() - $before, '>=', $size, 'a later upload reads again');
 
 # --------------------------------------------------------------------------
 # the same file by PUT; without dedup the server can't skip known chunks
@@ -149,7 +149,7 @@ is(put_rest(put_half()), 200, 'a file');
 
 $before = bytes_read();
 is(put_rest(put_half()), 200, 'again');
-cmp_ok(bytes_read() - $before, '>=', $size, 'is read');
+cmp_ok(bytes_read() - $before, '>=', $size, 'the copy is read');
 
 ($answers, $first, $others) = in_time(sub {
 	my @c = map { put_half() } 1 .. 4;
@@ -164,8 +164,8 @@ cmp_ok(bytes_read() - $before, '>=', $size, 'is read');
 });
 
 is($answers, '200 200 200 200', 'four at once');
-cmp_ok($first, '>=', $size, 'the first is read for');
-cmp_ok($others, '<', $size / 2, 'the others are not');
+cmp_ok($first, '>=', $size, 'the first of four reads');
+cmp_ok($others, '<', $size / 2, 'the others do not read');
 
 # --------------------------------------------------------------------------
 # damage after a read: an upload that begins later finds it; an upload that
@@ -178,7 +178,7 @@ for my $kind ('a bit', 'gone', 'cut') {
 
 	my $c = half($y);
 
-	is(whole($y), $false, "$kind: read and whole");
+	is(whole($y), $false, "$kind: read, and intact");
 
 	my $copy = $t->copy($y->{hash});
 
@@ -192,16 +192,16 @@ for my $kind ('a bit', 'gone', 'cut') {
 		$t->cut_copy($copy, 1000);
 	}
 
-	is(whole($y), $false, "$kind: sent by who comes then");
+	is(whole($y), $false, "$kind: a later upload");
 	ok($t->wait_log(qr/xorb $y->{hash} was repaired by an upload/, 1),
 		"$kind: healed");
 	isnt($t->copy($y->{hash}), $copy, "$kind: another copy");
 
 	$before = bytes_read();
-	is(rest($c, $y), $false, "$kind: who has begun before");
-	cmp_ok(bytes_read() - $before, '>=', $size, "$kind: is read for");
+	is(rest($c, $y), $false, "$kind: an earlier upload");
+	cmp_ok(bytes_read() - $before, '>=', $size, "$kind: reads again");
 
-	is($t->copy_bytes($t->copy($y->{hash})), $y->{bytes}, "$kind: whole");
+	is($t->copy_bytes($t->copy($y->{hash})), $y->{bytes}, "$kind: intact");
 }
 
 # --------------------------------------------------------------------------
@@ -220,11 +220,11 @@ sub five {
 
 	$stall->hold('read');
 	$end->($c[0]);
-	ok($stall->wait_held('read', 1), 'one reads');
+	ok($stall->wait_held('read', 1), 'one upload reads');
 
 	$end->($_) for @c[1 .. 4];
 	select(undef, undef, undef, 0.5);
-	ok(!$stall->wait_held('read', 2, 0.1), 'the others wait');
+	ok(!$stall->wait_held('read', 2, 0.1), 'the other uploads wait');
 
 	my $before = bytes_read();
 
@@ -267,7 +267,7 @@ for my $way ('POST', 'PUT') {
 		splice(@$c, 2, 1)->abort();
 	});
 
-	is($answers, '200 200 200 200', "$way: one that waits leaves");
+	is($answers, '200 200 200 200', "$way: a waiting client disconnects");
 	cmp_ok($read, '<', 1.5 * $size, "$way: read once");
 
 	($answers, $read) = five($start, $end, sub {
@@ -275,8 +275,8 @@ for my $way ('POST', 'PUT') {
 		shift(@$c)->abort();
 	});
 
-	is($answers, '200 200 200 200', "$way: the one that reads leaves");
-	cmp_ok($read, '<', 2.5 * $size, "$way: another one reads");
+	is($answers, '200 200 200 200', "$way: the reading client disconnects");
+	cmp_ok($read, '<', 2.5 * $size, "$way: another upload reads");
 
 	my $healed = () = $t->log() =~ /xorb $hash was repaired/g;
 	my $copy = $t->copy($hash);
@@ -289,10 +289,10 @@ for my $way ('POST', 'PUT') {
 
 	ok(wait_for(10, sub { $t->copies($hash) == 1 }),
 		"$way: one copy is left");
-	isnt($t->copy($hash), $copy, "$way: another one");
+	isnt($t->copy($hash), $copy, "$way: another copy");
 	is((() = $t->log() =~ /xorb $hash was repaired/g) - $healed, 1,
 		"$way: healed once");
-	is($t->copy_bytes($t->copy($hash)), $y->{bytes}, "$way: and whole")
+	is($t->copy_bytes($t->copy($hash)), $y->{bytes}, "$way: and intact")
 		if $way eq 'POST';
 
 	($answers, $read) = five($start, $end, sub {
@@ -313,7 +313,7 @@ for my $way ('POST', 'PUT') {
 		$_->abort() for splice(@$c);
 	});
 
-	is($answers, '', "$way: all leave");
+	is($answers, '', "$way: all clients disconnect");
 	is($t->get('/api/health')->{status}, 200, "$way: health");
 }
 
@@ -329,7 +329,7 @@ for my $way ('POST', 'PUT') {
 
 	$stall->hold('read');
 	$c->send(substr($y->{bytes}, $size / 2));
-	ok($stall->wait_held('read', 1), 'for nobody: it reads');
+	ok($stall->wait_held('read', 1), 'disconnected: it reads');
 
 	$t->flip_copy($copy, -5);
 	$c->abort();
@@ -339,12 +339,12 @@ for my $way ('POST', 'PUT') {
 	ok(wait_for(10, sub {
 		$t->sql('SELECT count(*) FROM xet.xorbs'
 			. ' WHERE damaged_at IS NOT NULL') == 1
-	}), 'for nobody: damage is on record');
-	is(whole($y), $false, 'for nobody: sent again');
+	}), 'disconnected: damage is recorded');
+	is(whole($y), $false, 'disconnected: sent again');
 	ok(wait_for(10, sub { $t->copies($y->{hash}) == 1 }),
-		'for nobody: one copy is left');
+		'disconnected: one copy is left');
 	is($t->copy_bytes($t->copy($y->{hash})), $y->{bytes},
-		'for nobody: healed');
+		'disconnected: healed');
 }
 
 # uploads in other encodings, and of other xorbs, do not use the result of a
@@ -360,15 +360,15 @@ for my $way ('POST', 'PUT') {
 
 	my $c = half($other);
 
-	is(whole($y), $false, 'the one is read');
+	is(whole($y), $false, 'one encoding is read');
 	$before = bytes_read();
-	is(rest($c, $other), $false, 'the other one');
-	cmp_ok(bytes_read() - $before, '>=', $size, 'is read, too');
+	is(rest($c, $other), $false, 'the other encoding');
+	cmp_ok(bytes_read() - $before, '>=', $size, 'is read as well');
 
 	is($t->post("/api/v1/xorbs/default/$z->{hash}", \$z->{bytes})
 		->summary(), $false, 'known in another encoding');
 	is($t->copy_bytes($t->copy($y->{hash})), $y->{bytes},
-		'the first one stays');
+		'the first copy stays');
 }
 
 $t->done();

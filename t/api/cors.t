@@ -141,7 +141,7 @@ sub is_none {
 	my ($r, $status, $name, $vary) = @_;
 
 	is($r->{status}, $status, "$name: status");
-	is_deeply(cors($r), {}, "$name: nothing of CORS");
+	is_deeply(cors($r), {}, "$name: no CORS headers");
 	is_deeply($r->{headers}{vary}, $vary, "$name: Vary");
 }
 
@@ -300,7 +300,7 @@ is_none(preflight($uri, 'https://evil.example', port => 8081), 405,
 # a preflight request concerns a URL, but reveals nothing about it
 
 is_preflight(preflight("/xorbs/default/01/$none", $hub, port => 8081), $hub,
-	'data: OPTIONS of nothing');
+	'data: OPTIONS of a missing xorb');
 
 my $r = $t->get($uri, { %range, Origin => $hub }, port => 8081);
 
@@ -358,7 +358,7 @@ my $missing = $entry->{url} =~ s!^https?://[^/]+!!r;
 
 $t->remove_copy($missing =~ s!^/|\?.*!!gr);
 is_open($t->get($missing, { %range, Origin => $hub }, port => 8081), 404,
-	$hub, 'a file that is gone');
+	$hub, 'a file without a copy');
 
 for my $case ([ '413', too_large($hub) ], [ '404', $t->get($missing,
 	{ %range, Origin => $hub }, port => 8081) ])

@@ -111,9 +111,9 @@ for my $name (sort keys %beside) {
 exact('all at server level:', $path, port => 8082);
 
 is($t->get("/if_header$path", { Range => "bytes=$first-$last" })
-	->header_value('X-If'), 'yes', 'if in location: it was taken');
+	->header_value('X-If'), 'yes', 'if in location: true');
 is($t->get("/headers$path", { Range => "bytes=$first-$last" })
-	->header_value('X-Other'), 'yes', 'add_header is heeded');
+	->header_value('X-Other'), 'yes', 'add_header is applied');
 
 # a URL without signed ranges gives all of the xorb
 
@@ -142,12 +142,12 @@ logged('it is for another URI');
 
 $r = $t->get("/filled$path", { Range => "bytes=$first-$last" });
 
-wrong('a proxy that gets the whole', $r, 502);
+wrong('a proxy that returns the complete xorb', $r, 502);
 logged('it is not a range');
 
 $r = $t->get("/shifted$path", { Range => "bytes=$first-$last" });
 
-wrong('a proxy that gets another range', $r, 502);
+wrong('a proxy that returns another range', $r, 502);
 logged('it is another range');
 
 
@@ -155,7 +155,7 @@ $r = $t->get("/coded$path", { Range => "bytes=$first-$last" });
 
 wrong('a content coding', $r, 500);
 is($r->json()->{error}{code}, 'internal_error', 'a content coding: code');
-is($r->{error}, undef, 'a content coding: a whole answer');
+is($r->{error}, undef, 'a content coding: a complete response');
 
 if ($http2) {
 	my ($status, $text) = run_command([ 'curl', '-sS', '-m', 30,
@@ -173,12 +173,12 @@ logged('it has a content coding');
 
 $r = $t->get("/unchecked$path");
 
-wrong('an answer before the check', $r, 500);
+wrong('a response before the check', $r, 500);
 logged('the signature was not checked');
 
 
 wrong('no signature for who has none', $r = $t->get("/redirect$path"), 302);
-unlike($r->header_value('Location'), qr/s=/, 'none');
+unlike($r->header_value('Location'), qr/s=/, 'no signature in the redirect');
 
 # --------------------------------------------------------------------------
 # methods: the response does not depend on whether the xorb exists

@@ -201,9 +201,9 @@ served('the last byte', fetch(url(), '9007-9007'), 9007, 9007);
 served('inside', fetch(url(), '100-199'), 100, 199);
 served('a range in the middle', fetch(url(r => '9008-18015'), '9008-18015'),
 	9008, 18015);
-served('all of it', fetch(url(r => '0-' . ($size - 1)),
+served('the complete xorb', fetch(url(r => '0-' . ($size - 1)),
 	'0-' . ($size - 1)), 0, $size - 1);
-served('trap 10: no Authorization needed, any ignored', fetch(url(), '0-9007',
+served('trap 10: Authorization is ignored', fetch(url(), '0-9007',
 	{ Authorization => 'Bearer nonsense' }), 0, 9007);
 served('HTTP/1.0', fetch(url(), '0-9', {}, http10 => 1), 0, 9);
 served('another base', fetch(url(base => '/few'), '0-9'), 0, 9);
@@ -214,7 +214,7 @@ served('far in the future', fetch(url(e => '9223372036854775807'), '0-9'), 0,
 
 $r = fetch(url(), '0-9007', { 'Accept-Encoding' => 'gzip, br' });
 served('no content coding', $r, 0, 9007);
-is($r->header_value('Content-Encoding'), undef, 'trap 30: none');
+is($r->header_value('Content-Encoding'), undef, 'trap 30: no content coding');
 
 $r = fetch(url(r => '0-9007', hash => $y->{name}), '0-9007');
 served('a xorb sent with a footer', $r, 0, 9007, $y);
@@ -247,7 +247,7 @@ sub parts {
 parts('trap 7: all signed ranges', fetch(url(r => $list), $list), @signed);
 parts('trap 7: blanks between them', fetch(url(r => $list),
 	'0-9007, 18016-27023 ,  45040-54047'), @signed);
-never_more('a tab between them, which nginx refuses', fetch(url(r => $list),
+never_more('a tab between ranges, refused by nginx', fetch(url(r => $list),
 	"0-9007,\t18016-27023"), @signed);
 parts('trap 8: two of them', fetch(url(r => $list),
 	'0-9007,45040-54047'), @signed[0, 2]);
@@ -299,17 +299,17 @@ for my $r (fetch(url(e => 1), '0-9'), fetch(url(), '0-99999'),
 	fetch(url(hash => '0' x 64), '0-9'))
 {
 	is_deeply($r->{headers}{'cache-control'}, [ 'no-store' ],
-		"life: $r->{status}: not to be kept");
+		"life: $r->{status}: no-store");
 	is($r->header_value('Expires'), undef, "life: $r->{status}: Expires");
 }
-served('If-None-Match of another', fetch(url(), '0-9',
+served('If-None-Match, another tag', fetch(url(), '0-9',
 	{ 'If-None-Match' => "\"$y->{name}\"" }), 0, 9);
 served('If-Match', fetch(url(), '0-9', { 'If-Match' => "\"$x->{name}\"" }), 0,
 	9);
 
 $r = fetch(url(), '0-9', { 'If-Match' => '"x"' });
-is($r->{status}, 412, 'If-Match of another');
-cmp_ok(length($r->{body}), '<', 500, 'and no data');
+is($r->{status}, 412, 'If-Match, another tag');
+cmp_ok(length($r->{body}), '<', 500, 'no data');
 
 # HEAD
 
@@ -569,7 +569,7 @@ my $free = url(r => undef);
 
 $r = fetch($free, undef);
 
-is($r->{status}, 200, 'cacheable: whole');
+is($r->{status}, 200, 'cacheable: complete');
 ok($r->{body} eq $x->{bytes}, 'cacheable: data');
 is($r->header_value('ETag'), "\"$hash\"", 'cacheable: ETag');
 is($r->header_value('Accept-Ranges'), 'bytes', 'cacheable: Accept-Ranges');
@@ -584,7 +584,7 @@ parts('cacheable: several', fetch($free, '0-9,90000-90009,100-109'),
 served('cacheable: If-Range', fetch($free, '5-9',
 	{ 'If-Range' => "\"$hash\"" }), 5, 9);
 is(fetch($free, '5-9', { 'If-Range' => '"x"' })->{status}, 200,
-	'cacheable: If-Range of another');
+	'cacheable: If-Range, another tag');
 is(fetch($free, "$size-")->{status}, 416, 'cacheable: past the end');
 is(fetch($free, undef, { 'If-None-Match' => "\"$hash\"" })->{status}, 304,
 	'cacheable: If-None-Match');
@@ -657,9 +657,9 @@ for my $method (qw/ POST PUT DELETE PATCH OPTIONS PROPFIND COPY MKCOL /) {
 }
 
 is(fetch(url(hash => $other), '0-9')->{status}, 404,
-	'a xorb that is not there');
+	'a missing xorb');
 is(fetch(url(ns => 'other'), '0-9')->{status}, 404,
-	'a namespace that is not there');
+	'a missing namespace');
 
 # --------------------------------------------------------------------------
 # a URL with any byte changed
@@ -720,7 +720,7 @@ for (1 .. 1500) {
 }
 
 is($wrong, 0, 'altered requests: nothing that was not signed');
-cmp_ok($statuses{403}, '>', 1000, 'nearly all are refused');
+cmp_ok($statuses{403}, '>', 1000, 'most are refused');
 
 # --------------------------------------------------------------------------
 # URLs that the server signs itself
@@ -777,33 +777,33 @@ sub still {
 }
 
 wait_for(5, sub { still() == 1 });
-is(still(), 1, 'its worker goes on');
+is(still(), 1, 'its worker keeps running');
 
 my ($after, undef, undef, undef, undef, undef, $id)
 	= parse((entries())[0]{url});
 
 is($id, 'k2', 'the first key signs');
-like($after, qr/k=k2/, 'and says so');
+like($after, qr/k=k2/, 'the URL names the key');
 served('the new key', fetch(url(k => 'k2', key => $keys{k2}), '0-9'), 0, 9);
 served('the old key', fetch(url(), '0-9'), 0, 9);
 refused('the new id with the old secret', fetch(url(k => 'k2'), '0-9'));
 is($t->download($file->{hash})->{data}, $data, 'a download with the new one');
 
 my ($bytes) = $before =~ /r=([\d-]+)/;
-is(fetch($before, $bytes)->{status}, 206, 'a URL of before');
+is(fetch($before, $bytes)->{status}, 206, 'an earlier URL');
 
 $t->write_file('url.key', 'url:k2:' . 'c3' x 64 . "\n");
 $t->reload();
 
 refused('a key that is gone', fetch(url(), '0-9'));
-refused('a URL of before', fetch($before, $bytes));
-served('the one that stays', fetch(url(k => 'k2', key => $keys{k2}), '0-9'),
+refused('an earlier URL', fetch($before, $bytes));
+served('the key that stays', fetch(url(k => 'k2', key => $keys{k2}), '0-9'),
 	0, 9);
 
 my $rest = $head . $slow->read_some(length($big->{bytes}) + 2000, 20);
 
 $rest =~ s/\A.*?\r\n\r\n//s;
-ok($rest eq $big->{bytes}, 'the slow download is whole')
+ok($rest eq $big->{bytes}, 'the slow download is complete')
 	or diag(length($rest));
 $slow->close();
 
@@ -823,9 +823,9 @@ is_deeply([ $r->{status}, $r->header_value('Content-Length') ],
 	[ 200, 400000 ], 'HEAD of a file');
 
 is($t->head("/api/v1/xorbs/default/$other")->{status}, 404,
-	'HEAD of a xorb that is not there');
+	'HEAD of a missing xorb');
 is($t->head("/api/v1/files/$other")->{status}, 404,
-	'HEAD of a file that is not there');
+	'HEAD of a missing file');
 
 $r = $t->head("/api/v1/xorbs/default/$x->{hash}", { Range => 'bytes=0-9' });
 is_deeply([ $r->{status}, $r->header_value('Content-Length') ],
@@ -857,13 +857,13 @@ is($t->get($get, { Range => "bytes=$size-" })->{status}, 416,
 
 $r = $t->get("/api/v1/xorbs/default/$other");
 
-is($r->{status}, 404, 'GET of a xorb that is not there');
+is($r->{status}, 404, 'GET of a missing xorb');
 ok($r->json(), 'is JSON') or diag($r->{body});
 
 $c = $t->connect();
 $c->exchange('HEAD', "/api/v1/xorbs/default/$_") for $x->{hash}, $other;
 is($c->exchange('GET', '/api/v1/health')->{status}, 200,
-	'HEAD keeps the connection in order');
+	'the connection works after HEAD');
 $c->close();
 
 $t->done();

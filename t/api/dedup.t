@@ -133,7 +133,7 @@ for my $prefix (qw/ default default-merkledb x /) {
 }
 
 missing('trap 17: the zero hash', '0' x 64);
-missing('trap 17: an eligible one', '0' x 61 . '400');
+missing('trap 17: an eligible hash', '0' x 61 . '400');
 is($t->head("/api/v1/chunks/default/$none")->{status}, 404, 'HEAD of a miss');
 
 # --------------------------------------------------------------------------
@@ -163,11 +163,11 @@ for my $prefix (qw/ default-merkledb default Other /) {
 
 ok(query(uc($first))->{body} eq $answer->{body}, 'trap 39: upper case');
 ok(query($first, headers => { Range => 'bytes=0-9' })->{body}
-	eq $answer->{body}, 'trap 1: a Range header means nothing');
+	eq $answer->{body}, 'trap 1: Range is ignored');
 is(query($first, headers => { Range => 'bytes=0-9' })->{status}, 200,
-	'trap 1: nor for the status');
+	'trap 1: Range: status 200');
 is(query($first, headers => { 'If-None-Match' => '*' })->{status}, 200,
-	'nor does If-None-Match');
+	'If-None-Match is ignored');
 
 my $head = $t->head("/api/v1/chunks/default/$first");
 
@@ -176,7 +176,7 @@ is_deeply([ $head->{status}, $head->header_value('Content-Length') ],
 
 ok(wait_for(5, sub { $t->sql('SELECT count(*) FROM xet.xorbs'
 	. ' WHERE advertised_on = xet.today()') == 1 }),
-	'trap 21: the answer is on record');
+	'trap 21: the response is recorded');
 
 for my $i (1 .. $#{ $xorb->{chunks} }) {
 	my $hash = $xorb->{chunks}[$i]{hash};
@@ -190,13 +190,13 @@ for my $i (1 .. $#{ $xorb->{chunks} }) {
 my %bodies;
 
 $bodies{query($first)->{body}}++ for 1 .. 30;
-is(scalar keys %bodies, 1, 'trap 19: equal answers of all workers');
+is(scalar keys %bodies, 1, 'trap 19: equal responses of all workers');
 
 my ($other) = @{ $t->upload(mix(3, 200000))->{xorbs} };
 my $second = hit('another file', $other->{chunks}[0]{hash}, $other);
 
-is($second->{key}, $answer->{key}, 'trap 19: one key for all');
-is($second->{created}, $answer->{created}, 'trap 19: one time');
+is($second->{key}, $answer->{key}, 'trap 19: the same key');
+is($second->{created}, $answer->{created}, 'trap 19: the same times');
 
 $t->check_fds();
 
@@ -267,10 +267,10 @@ my $found = hit('a longer run', $marked, $longer);
 
 around(220, 500, $left + 4);
 is(parse_shard(query($marked)->{body})->{xorbs}[0]{hash}, $longer->{hash},
-	'a longer xorb with a shorter run does not');
+	'nor a longer xorb with a shorter run');
 
 around(230, 1, $left + 5);
-ok(query($marked)->{body} eq $found->{body}, 'nor does a later one as long');
+ok(query($marked)->{body} eq $found->{body}, 'nor a later run of equal length');
 
 hit('the longest run', $marked, around(240, 0, $left + 6));
 
@@ -283,16 +283,16 @@ is($t->sql("SELECT string_agg(idx::text, ',') FROM xet.chunks c"
 	. " JOIN xet.xorbs x ON x.id = c.xorb_id"
 	. " WHERE x.hash = '\\x" . unpack('H*', raw_hash($over->{hash}))
 	. "' AND c.hash = '\\x" . unpack('H*', raw_hash($marked)) . "'"), 2,
-	'a chunk 8,000 times: a row');
+	'a chunk 8,000 times: one row');
 is(parse_shard(query($marked)->{body})->{xorbs}[0]{hash}, $over->{hash},
-	'and the run from the first of them');
+	'the run begins at the first');
 
 my $rows = $t->rows()->{chunks};
 
 is(($t->put_file(map { [ $over, $_, $_ + 1 ] } 2 .. 6))[1]{status}, 200,
-	'files that begin with it');
-is(($t->put_file([ $over, 9, 10 ]))[1]{status}, 200, 'in another place');
-is($t->rows()->{chunks}, $rows, 'no other row by a shard');
+	'a file that begins with the chunk');
+is(($t->put_file([ $over, 9, 10 ]))[1]{status}, 200, 'at another index');
+is($t->rows()->{chunks}, $rows, 'a shard adds no row');
 
 # --------------------------------------------------------------------------
 # a file that begins in the middle of a xorb
@@ -345,13 +345,13 @@ $shard = make_shard({ files => [ { terms => [
 ] } ], xorbs => [ { %$new, data => '' } ] });
 
 is($t->post('/api/v1/shards', \$shard->{bytes})->{body}, '{"result":1}',
-	'registered with chunks of others');
+	"registered with others' chunks");
 
 my $d = $t->download($shard->{files}[0]{hash}, size => length($mine));
 
 is_deeply($d->{errors}, [], 'its reconstruction');
 ok($d->{data} eq $mine, 'its data');
-is($d->{plan}{terms}[0]{hash}, $xorb->{hash}, 'and whose xorb it uses');
+is($d->{plan}{terms}[0]{hash}, $xorb->{hash}, 'and the xorb that it uses');
 
 # --------------------------------------------------------------------------
 # a file of several xorbs: its first chunk names all of them, in order
@@ -362,9 +362,9 @@ my $told = parse_shard(query($wide->{chunks}[0]{hash}
 
 cmp_ok(scalar(@{ $wide->{xorbs} }), '>', 3, 'wide: several xorbs');
 is_deeply([ map { $_->{hash} } @{ $told->{xorbs} } ],
-	[ map { $_->{hash} } @{ $wide->{xorbs} } ], 'wide: all are shown');
+	[ map { $_->{hash} } @{ $wide->{xorbs} } ], 'wide: all are named');
 is($t->sql("select count(*) from xet.xorbs where advertised_on = xet.today()")
-	>= @{ $wide->{xorbs} }, 1, 'wide: all are on record');
+	>= @{ $wide->{xorbs} }, 1, 'wide: all are recorded');
 
 # --------------------------------------------------------------------------
 # directives
@@ -378,9 +378,9 @@ $t->reload();
 my $hourly = hit('a period of an hour', $first, $xorb, period => 1,
 	xorbs => 2);
 
-is($hourly->{created} % 3600, 0, 'created at its begin');
-is($hourly->{expires}, $hourly->{created} + 7200, 'valid for two of them');
-isnt($hourly->{key}, $answer->{key}, 'a key of its own');
+is($hourly->{created} % 3600, 0, 'created when the period begins');
+is($hourly->{expires}, $hourly->{created} + 7200, 'valid for two periods');
+isnt($hourly->{key}, $answer->{key}, 'another key');
 
 # ---- the key changes without a reload
 
@@ -418,20 +418,20 @@ my @workers = sort $t->worker_pids();
 my $old = parse_shard($before[0]{body});
 
 is(scalar(grep { $_->{body} ne $before[0]{body} } @before), 0,
-	'rotation: equal answers before');
+	'rotation: equal responses before');
 is($old->{footer}{created} + $period, $end, 'rotation: of that period');
 
 ok(wait_for(60, sub { time() > $end
 	&& query($first)->{body} ne $before[0]{body} }),
-	'rotation: another answer after it');
+	'rotation: another response after it');
 
 my $next = hit('rotation', $first, $xorb, period => 1, xorbs => 2);
 my @after = map { query($first)->{body} } 1 .. 10;
 
 is(scalar(grep { $_ ne $next->{body} } @after), 0,
-	'rotation: equal answers again');
+	'rotation: equal responses again');
 isnt($next->{key}, $old->{footer}{key}, 'rotation: another key');
-is($next->{created}, $end, 'rotation: since the end of the other');
+is($next->{created}, $end, 'rotation: created at the end of the old period');
 is("@{[ sort $t->worker_pids() ]}", "@workers", 'rotation: without a restart');
 
 # a response of the previous period is as good as a new one: the client finds
@@ -448,7 +448,7 @@ my ($known) = grep { $_->{hash} eq $xorb->{hash} } @{ $old->{xorbs} };
 is($known->{chunks}[0]{hash}, keyed_hash($old->{footer}{key}, $first),
 	'overlap: the old key still finds the chunk');
 is(put_file([ $xorb, 0, 2 ], [ $new, 0, 1 ]), 200,
-	'overlap: and a file of it is taken');
+	'overlap: a file with it is accepted');
 
 $t->write_file('dedup.key', 'dedup:' . '1f' x 32 . "\n");
 $t->write_conf(undef, directives => {});
@@ -465,7 +465,7 @@ missing('no xet_dedup_key', $first);
 missing('no xet_dedup_key, unknown', $none);
 is($t->head("/api/v1/chunks/default/$first")->{status}, 404,
 	'no xet_dedup_key, HEAD');
-is($t->upload(mix(9, 100000))->{result}, 1, 'uploads need none');
+is($t->upload(mix(9, 100000))->{result}, 1, 'uploads work without the key');
 
 # --------------------------------------------------------------------------
 # the cost of a query, whatever others have stored: a chunk in 20,000 xorbs,
@@ -522,11 +522,11 @@ sub found {
 		. ' NULL)');
 }
 
-is(found('mine'), 0, 'nothing is visible');
-is(found('other777'), 1, 'a file in 20,000 repos is, in each');
+is(found('mine'), 0, 'no file is visible');
+is(found('other777'), 1, 'a file of 20,000 repos is, in each repo');
 $t->sql("INSERT INTO xet.repo_files (repo_id, file_id)"
 	. " SELECT r.id, f.id FROM xet.repos r, xet.files f"
 	. " WHERE f.hash = sha256('19990') AND r.name = 'mine'");
-is(found('mine'), 1, 'a file of the own repo is');
+is(found('mine'), 1, "a file of the caller's repo is");
 
 $t->done();

@@ -54,14 +54,15 @@ for my $case ([ 'file', $data ], [ 'zTensor', $zt ]) {
 
 	is(delete_file($t, $hash)->{status}, 204, "$name: deleted");
 	is(seen($other, $hash), 'none', "$name: gone on the other node");
-	is(seen($t, $hash), 'none', "$name: gone on this one");
+	is(seen($t, $hash), 'none', "$name: gone on this node");
 	is(refusal(delete_file($_, $hash)), '404 file_not_found',
-		"$name: not twice") for $other, $t;
+		"$name: deleted twice: 404") for $other, $t;
 
 	is(put($bytes)->{hash}, $hash, "$name: put again");
 	is(seen($_, $hash), 'all', "$name: there again") for $t, $other;
 	is($t->get("/api/v1/files/$hash")->{body}, $bytes, "$name: its bytes");
-	is(delete_file($other, $hash)->{status}, 204, "$name: by the other");
+	is(delete_file($other, $hash)->{status}, 204,
+		"$name: deleted at the other node");
 	is(seen($t, $hash), 'none', "$name: gone here, too");
 }
 
@@ -83,10 +84,10 @@ for my $case ([ 'file', $data ], [ 'zTensor', $zt ]) {
 	}
 
 	is(delete_file($t, $file->{hash})->{status}, 204, 'shard: deleted');
-	is(collect($t), 2, 'shard: and its xorb');
+	is(collect($t), 2, 'shard: its xorb is deleted');
 	is(refusal($t->post('/api/v1/shards', \$file->{shard})),
-		'400 unknown_xorb', 'shard: the xorb is to be sent');
-	is($t->upload($data)->{hash}, $file->{hash}, 'shard: all of it again');
+		'400 unknown_xorb', 'shard: the xorb has to be sent');
+	is($t->upload($data)->{hash}, $file->{hash}, 'shard: uploaded again');
 	is(seen($other, $file->{hash}), 'all', 'shard: there again');
 	is(delete_file($t, $file->{hash})->{status}, 204, 'shard: cleared');
 }
@@ -150,8 +151,9 @@ is(refusal($t->http('DELETE', '/api/v1/files/' . 'ab' x 32, {}, 'x' x 5000)),
 	is($t->http('DELETE', $path, $t->auth('delete', ''))->{status}, 204,
 		'a token to delete');
 	is($t->put('/token-api/v1/files', \$data, $t->auth('delete', ''))
-		->{status}, 200, 'which may write, too');
-	is($t->get($path, $t->auth('delete', ''))->{status}, 200, 'and read');
+		->{status}, 200, 'a token to delete may write');
+	is($t->get($path, $t->auth('delete', ''))->{status}, 200,
+		'and may read');
 	is(refusal($t->http('DELETE', '/token-api/v1/repo',
 		$t->auth('delete', 'a/a'))), '403 no_repos', 'no repos');
 	is(refusal($t->http('DELETE', '/api/v1/repo')), '403 no_repos',
@@ -168,45 +170,49 @@ is(repo_put('b/b', 12), $file{both}, 'a file of two repos');
 
 for my $name (sort keys %file) {
 	is(refusal(delete_file($t, $file{$name})), '409 file_in_repos',
-		"$name: repos have it");
-	is(repo_sees('a/a', $file{$name}), '200', "$name: and keep it");
+		"$name: refused: repos have it");
+	is(repo_sees('a/a', $file{$name}), '200',
+		"$name: the repo still has it");
 }
 
-is(put(mix(12, 100000))->{hash}, $file{both}, 'the store has it, too');
-is(repo_delete('a/a', "files/$file{both}"), '204', 'one repo lets it go');
+is(put(mix(12, 100000))->{hash}, $file{both}, 'the store has the file, too');
+is(repo_delete('a/a', "files/$file{both}"), '204', 'removed from one repo');
 is(refusal(delete_file($t, $file{both})), '409 file_in_repos',
-	'the other has it');
-is(repo_delete('b/b', "files/$file{both}"), '204', 'which lets it go');
-is(seen($t, $file{both}), 'all', 'the store has it');
-is(repo_sees('b/b', $file{both}), '404', 'they do not');
-is(delete_file($t, $file{both})->{status}, 204, 'the store lets it go');
-is(seen($other, $file{both}), 'none', 'nobody has it');
+	'the other repo still has it');
+is(repo_delete('b/b', "files/$file{both}"), '204',
+	'removed from the other repo');
+is(seen($t, $file{both}), 'all', 'the store still has it');
+is(repo_sees('b/b', $file{both}), '404', 'the repos do not');
+is(delete_file($t, $file{both})->{status}, 204, 'deleted from the store');
+is(seen($other, $file{both}), 'none', 'the file is gone');
 is(repo_delete('a/a', "files/$file{a}", 'write'),
 	'403 insufficient_scope', 'a writer may not let go');
-is(repo_sees('a/a', $file{a}), '200', 'nor has it');
+is(repo_sees('a/a', $file{a}), '200', 'the repo still has it');
 
 # --------------------------------------------------------------------------
 # repos
 
 %file = map { $_ => repo_put('a/a', 20 + ord($_)) } qw/ m n o /;
 
-is(repo_put('b/b', 20 + ord('o')), $file{o}, 'one that others have, too');
+is(repo_put('b/b', 20 + ord('o')), $file{o},
+	'a file that another repo also has');
 $t->sql("SELECT xet.repo_set_public('a/a', true)");
-is(repo_sees('c/c', $file{m}), '200', 'repo: all see it');
+is(repo_sees('c/c', $file{m}), '200', 'repo: visible to all');
 
 for my $scope (qw/ read write /) {
 	is(repo_delete('a/a', 'repo', $scope), '403 insufficient_scope',
-		"repo: not by a token to $scope");
+		"repo: scope $scope: refused");
 }
 
-is(repo_delete('', 'repo'), '403 insufficient_scope', 'repo: of no repo');
+is(repo_delete('', 'repo'), '403 insufficient_scope',
+	'repo: a token without a repo');
 is(refusal($t->http('DELETE', '/repo/v1/repo')), '401 invalid_token',
 	'repo: without a token');
 is(repo_delete('b/b', 'repo?name=a/a'), '409 other_repo',
-	'repo: of another token');
+	'repo: another repo');
 is(repo_delete('a/a', 'repo?name='), '409 other_repo', 'repo: no name');
 is(repo_delete('none/none', 'repo'), '404 repo_not_found',
-	'repo: there is none');
+	'repo: a missing repo');
 is(repo_sees('c/c', $file{n}), '200', 'repo: nothing was deleted');
 
 is(repo_delete('a/a', 'repo?name=a%2Fa'), '204', 'repo: deleted');
@@ -219,15 +225,15 @@ for my $name (qw/ m n o /) {
 is(repo_delete('a/a', 'repo'), '404 repo_not_found', 'repo: not twice');
 is($t->sql("SELECT count(*) FROM xet.repo_files rf LEFT JOIN xet.repos r"
 	. " ON r.id = rf.repo_id WHERE r.id IS NULL OR r.name = 'a/a'"), '0',
-	'repo: no places');
-is(repo_put('a/a', 20 + ord('m')), $file{m}, 'repo: begins again');
-is(repo_sees('a/a', $file{m}), '200', 'repo: has it');
-is(repo_sees('a/a', $file{n}), '404', 'repo: and no more');
+	'repo: no references left');
+is(repo_put('a/a', 20 + ord('m')), $file{m}, 'repo: created again');
+is(repo_sees('a/a', $file{m}), '200', 'repo: has the file');
+is(repo_sees('a/a', $file{n}), '404', 'repo: has no other file');
 is(repo_sees('c/c', $file{m}), '404', 'repo: is private');
 is(repo_delete('a/a', 'repo'), '204', 'repo: deleted again');
 
-cmp_ok(collect($t), '>=', 2, 'what nobody has is collected');
-is(repo_sees('b/b', $file{o}), '200', 'what somebody has is not');
+cmp_ok(collect($t), '>=', 2, 'unused files are collected');
+is(repo_sees('b/b', $file{o}), '200', 'used files are not');
 
 # --------------------------------------------------------------------------
 # waits for locks are bounded
@@ -254,7 +260,7 @@ is(repo_sees('b/b', $file{o}), '200', 'what somebody has is not');
 		$hold->run('ROLLBACK');
 	}
 
-	is(seen($t, $hash), 'all', 'locks: the file is there');
+	is(seen($t, $hash), 'all', 'locks: the file still exists');
 	is(delete_file($t, $hash)->{status}, 204, 'locks: deleted then');
 	is(repo_delete('l/l', 'repo'), '204', 'locks: and the repo');
 }

@@ -85,7 +85,7 @@ $_->allow(qr/open\(\) ".*" failed \(2: No such file/) for @nodes;
 				"$name: there");
 			is($t->sql('SELECT count(*) FROM xet.xorbs WHERE'
 				. ' advertised_on = xet.today()'), '1',
-				"$name: is on record");
+				"$name: is recorded");
 		}
 
 		$t->sql('UPDATE xet.xorbs SET advertised_on = NULL');
@@ -112,7 +112,7 @@ $_->allow(qr/open\(\) ".*" failed \(2: No such file/) for @nodes;
 		is($t->post('/api/v1/shards', \$file->{shard})->{status}, 200,
 			"$name: registered") if $name eq 'POST';
 		is($t->get("/api/v1/files/$file->{hash}")->{body}, $data,
-			"$name: all of it was stored");
+			"$name: the file is stored");
 	}
 
 	# a trigger undoes every record that a xorb was advertised: the number
@@ -130,8 +130,9 @@ CREATE TRIGGER forgets BEFORE UPDATE ON xet.xorbs
     FOR EACH ROW EXECUTE FUNCTION public.forgets();
 EOC
 	is(answer($ask{chunk}->(), 'GET')->{status}, 404,
-		'chunk: a miss, where the record does not hold');
-	is(answer($ask{PUT}->(), 'PUT')->{status}, 200, 'PUT: goes on without');
+		'chunk: a miss, if the record is lost');
+	is(answer($ask{PUT}->(), 'PUT')->{status}, 200,
+		'PUT: works without the record');
 	$t->sql('DROP TRIGGER forgets ON xet.xorbs');
 	is(answer($ask{chunk}->(), 'GET')->{status}, 200, 'chunk: a hit then');
 }
@@ -182,14 +183,14 @@ EOC
 				/"(?:status|code)": ?"?(\w+)/g)
 			: $r->{status};
 
-		like($status, qr/503|overloaded/, "$what: come again")
+		like($status, qr/503|overloaded/, "$what: 503")
 			or diag($r->summary());
 		is($t->get("/api/v1/files/$file->{hash}")->{status}, 404,
 			"$what: not registered");
 		is($t->http($method, $uri, {}, \$bodies{$what})->{status}, 200,
-			"$what: again");
+			"$what: a retry");
 		is($t->get("/api/v1/files/$file->{hash}")->{body}, $data,
-			"$what: registered");
+			"$what: the retry registers it");
 
 		next if $method eq 'PUT';
 
@@ -203,9 +204,9 @@ EOC
 					$t->url('/api'), $path) }));
 
 		ok(ref $r eq 'HASH' ? $r->{code} == 0 : @$r == 1,
-			"$what: a client comes again");
+			"$what: a client retries");
 		is($t->get("/api/v1/files/$file->{hash}")->{body}, $data,
-			"$what: and has registered it");
+			"$what: the client's retry registers it");
 	}
 
 	clear();
@@ -228,11 +229,11 @@ EOC
 		'the store waits for the repo');
 	$hold->run('COMMIT');
 	is(answer($c, 'DELETE')->{status}, 409,
-		'and sees that it has the file');
+		'the store refuses: a repo has the file');
 	is($other->get("/repo/v1/files/$hash", $other->auth('read', 'a/a'))
 		->{status}, 200, 'the repo has it');
 	is($t->http('DELETE', '/repo/v1/repo', $t->auth('delete', 'a/a'))
-		->{status}, 204, 'and is deleted');
+		->{status}, 204, 'the repo is deleted');
 	clear();
 }
 
@@ -291,13 +292,13 @@ EOC
 		is($t->get("/api/v1/files/$hash", { Range =>
 			'bytes=30000000-30000099' })->{status},
 			$case eq 'gone' ? 404 : 206,
-			"$case: a reader that comes");
+			"$case: a later reader");
 		ok($t->get("/api/v1/files/$kept")->{body}
 			eq substr($data, 0, 2_000_000),
-			"$case: who shares xorbs");
+			"$case: a file that shares xorbs");
 		is($t->get($path, { Range => "bytes=$url->{url_range}{start}-"
 			. $url->{url_range}{end} })->{status}, 404,
-			"$case: a URL of before");
+			"$case: an earlier URL");
 		is($t->sql('SELECT count(*) FROM xet.xorbs'
 			. ' WHERE damaged_at IS NOT NULL'), '0',
 			"$case: nothing is damaged");
@@ -338,7 +339,7 @@ EOC
 		$t->allow(qr/can't be read/);
 	}
 
-	is($status, 404, 'readers: what is collected is not lost');
+	is($status, 404, 'readers: a collected file is not lost');
 }
 
 # a check of existence finds that a copy is missing, and its row is deleted
@@ -361,7 +362,7 @@ for my $case (qw/ gone lost /) {
 	wait_for(10, sub { $t->pg_blocked() == 1 }) if $case eq 'gone';
 	$hold->run('COMMIT');
 	ok(wait_for(10, sub { $t->pg_blocked() == 0 }),
-		"HEAD: the report is in, $case");
+		"HEAD: the report is done, $case");
 
 	my $line = qr/xorb $x->{hash}\S* is missing or has another size/;
 
@@ -477,7 +478,7 @@ sub storm {
 		}
 	}
 
-	is(join('', splice(@odd, 0, 5)), '', "$name: every answer is one");
+	is(join('', splice(@odd, 0, 5)), '', "$name: every response is valid");
 	cmp_ok(scalar(@ops), '>', 100, "$name: requests");
 
 	my %told;

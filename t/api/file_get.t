@@ -121,16 +121,16 @@ is($r->header_value('ETag'), "\"$file->{hash}\"", 'ETag');
 is($r->header_value('Accept-Ranges'), 'bytes', 'Accept-Ranges');
 is($r->header_value('Content-Type'), 'application/octet-stream', 'type');
 is($r->header_value('Content-Range'), undef, 'no Content-Range');
-is($r->header_value('Content-Disposition'), undef, 'no name');
+is($r->header_value('Content-Disposition'), undef, 'no Content-Disposition');
 is($r->header_value('X-Content-Type-Options'), 'nosniff', 'nosniff');
 is($r->header_value('Cache-Control'), 'public, max-age=31536000, immutable',
 	'Cache-Control');
-is($r->header_value('Last-Modified'), undef, 'no date');
+is($r->header_value('Last-Modified'), undef, 'no Last-Modified');
 
 for my $uri ("/api/files/$file->{hash}", "/small/v1/files/$file->{hash}",
 	uri({ hash => uc $file->{hash} }))
 {
-	ok(ask($uri)->{body} eq $data, "the same by $uri");
+	ok(ask($uri)->{body} eq $data, "the same bytes from $uri");
 }
 
 my $head = ask(uri($file), {}, 'HEAD');
@@ -142,13 +142,13 @@ is($head->header_value($_), $r->header_value($_), "HEAD: $_")
 
 $r = ask(uri($file), { Range => 'bytes=0-1' }, 'HEAD');
 is_deeply([ $r->{status}, $r->header_value('Content-Length') ],
-	[ 200, 3_000_000 ], 'HEAD: a range means nothing');
+	[ 200, 3_000_000 ], 'HEAD: Range is ignored');
 
 for my $method (qw/ GET HEAD /) {
 	$r = ask(uri({ hash => $none }), {}, $method);
 	is($r->{status}, 404, "$method: unknown");
 	is($r->header_value('Cache-Control'), 'no-store',
-		"$method: unknown is not to be kept");
+		"$method: unknown: no-store");
 	is($r->json()->{error}{code}, 'file_not_found', 'code')
 		if $method eq 'GET';
 
@@ -206,7 +206,7 @@ for my $range ("$n-", "$n-$n", ($n + 1) . '-', '-0', "$n-,-0",
 	is($r->json()->{error}{code}, 'range_not_satisfiable', 'code');
 	is(join(' ', grep { defined } map { $r->header_value($_) }
 		qw/ ETag Cache-Control Content-Disposition /), 'no-store',
-		'nothing of the file');
+		'no headers of the file');
 }
 
 $r = ask(uri({ hash => $empty }), { Range => 'bytes=0-' });
@@ -247,7 +247,7 @@ for (
 
 $r = ask(uri($file, '?filename=x.zip'), { Range => 'bytes=0-0,2-2' });
 is(join(' ', map { $_->{headers}{'content-type'} } @{ $r->parts() }),
-	'application/zip application/zip', 'the type is that of the parts');
+	'application/zip application/zip', 'the parts have the type');
 
 isnt(ask(uri($file), { Range => 'bytes=0-0,2-2' })
 	->header_value('Content-Type'), $r->header_value('Content-Type'),
@@ -260,9 +260,9 @@ is(ask(uri($file), { Range => 'bytes=' . join(',', map { "$_-$_" }
 
 $r = ask(uri($file), { Range => 'bytes=0-,0-' });
 is_deeply([ $r->{status}, length($r->{body}) ], [ 200, $n ],
-	'twice the whole');
+	'the complete file twice');
 is(ask(uri($file), { Range => 'bytes=0-0,0-' })->{status}, 200,
-	'a byte more than the whole');
+	'one byte more than the file');
 
 # max_ranges
 
@@ -308,7 +308,7 @@ for my $base (qw/ api small /) {
 
 	is("@wrong", '', "$base: borders of chunks and terms");
 	ok(ask("/$base/files/$knit->{hash}")->{body} eq $knit->{data},
-		"$base: all of it");
+		"$base: the complete file");
 }
 
 # 3000 chunks in a term, of which 1024 are held in memory at a time
@@ -339,7 +339,7 @@ my $many = register_file($t, \@terms);
 $r = $t->get(uri($many), {}, timeout => 60);
 
 is($many->{size}, 350 * 131072 + 350 * 100, 'many terms');
-ok($r->{body} eq $many->{data}, 'many terms: all of them');
+ok($r->{body} eq $many->{data}, 'many terms: all bytes');
 
 for my $term (255, 256, 257, 511, 512, 513) {
 	my $at = $many->{terms}[$term]{start};
@@ -404,7 +404,7 @@ for (
 }
 
 is(ask(uri({ hash => $none }), { 'If-None-Match' => '*' })->{status}, 404,
-	'no condition finds what is not there');
+	'a missing file, with a condition');
 
 # --------------------------------------------------------------------------
 # names and types
@@ -445,7 +445,7 @@ for my $arg ('', '%', '%4', '%zz', 'a%', '%ff', '%c3', '%c0%af', 'x' x 256) {
 $r = ask(uri($file, '?filename=x.txt'), { Range => "bytes=$n-" });
 is_deeply([ $r->{status},
 	scalar $r->header_value('Content-Disposition') ],
-	[ 416, undef ], 'an error has no name');
+	[ 416, undef ], 'an error: no Content-Disposition');
 
 # --------------------------------------------------------------------------
 # digests: a SHA-256 that a shard claims is not verified
@@ -466,7 +466,7 @@ for (ask(uri($file)), ask(uri($file), {}, 'HEAD'),
 }
 
 is(ask(uri($file), { Range => "bytes=$n-" })->header_value('Repr-Digest'),
-	undef, 'an error has none');
+	undef, 'an error: no digest');
 
 # --------------------------------------------------------------------------
 # permissions: who may read a file, and who may cache it
@@ -505,15 +505,15 @@ my $mine = $t->upload(mix(3, 200000), base => '/repo/v1',
 for my $method (qw/ GET HEAD /) {
 	$r = ask("/repo/files/$mine", bearer('read', 'a/a'), $method);
 	is_deeply([ $r->{status}, scalar $r->header_value('Cache-Control') ],
-		[ 200, 'private, no-cache' ], "$method: a repo's own");
+		[ 200, 'private, no-cache' ], "$method: a file of the repo");
 
 	is(ask("/repo/files/$mine", bearer('read', 'b/b'), $method)->{status},
-		404, "$method: another's");
+		404, "$method: a file of another repo");
 }
 
 is(ask("/repo/files/$mine", { %{ bearer('read', 'b/b') },
 	'If-None-Match' => "\"$mine\"" })->{status}, 404,
-	'a tag opens nothing');
+	'an ETag gives no access');
 is(ask("/repo/files/$mine", $write, 'DELETE')->{status}, 403,
 	'DELETE: by a writer');
 is(ask("/repo/files/$mine", bearer('delete', 'a/a'), 'DELETE')->{status},
@@ -527,11 +527,11 @@ $r = $t->get("/gzip/files/$knit->{hash}?filename=x.txt",
 	{ 'Accept-Encoding' => 'gzip' });
 is($r->header_value('Content-Encoding'), 'gzip', 'gzip');
 is($r->header_value('ETag'), "W/\"$knit->{hash}\"", 'gzip: a weak tag');
-is($r->header_value('Accept-Ranges'), undef, 'gzip: no ranges of it');
+is($r->header_value('Accept-Ranges'), undef, 'gzip: no Accept-Ranges');
 
 $r = ask("/gzip/files/$knit->{hash}?filename=x.txt", {
 	'Accept-Encoding' => 'gzip', Range => 'bytes=5-6' });
-part_ok($r, $knit, 5, 6, 'gzip: a range is as it is');
+part_ok($r, $knit, 5, 6, 'gzip: a range is not coded');
 
 $r = $t->get("/paced/files/$file->{hash}", {}, timeout => 30);
 ok($r->{body} eq $data && !$r->{error}, 'limit_rate');

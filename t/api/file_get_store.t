@@ -70,7 +70,7 @@ sub cut_ok {
 	ok($r->{body} eq substr($file->{data}, 0, length($r->{body})),
 		"$name: no wrong byte");
 	cmp_ok(length($r->{body}), '>=', length($good->{raw}) / 2,
-		"$name: what came before it was sent");
+		"$name: the bytes before it are sent");
 
 	my $log = substr($t->log(), $before);
 
@@ -79,7 +79,7 @@ sub cut_ok {
 
 	like($log, qr/\[alert\].*$line/, "$name: an alert");
 	like($log, qr/\[error\].*a file was truncated .*$file->{hash}/,
-		"$name: and who got it");
+		"$name: an error about the file");
 
 	# chunks without damage are served
 
@@ -100,7 +100,7 @@ sub cut_ok {
 		[ 500, 'storage_error', 5 ], "$name: 500");
 	is(join(' ', grep { defined } map { $r->header_value($_) }
 		qw/ ETag Cache-Control Content-Range Accept-Ranges /),
-		'no-store', "$name: nothing of the file");
+		'no-store', "$name: no headers of the file");
 }
 
 $t->allow(qr/xet: chunk \d+ of xorb $hurt->{hash}\S* can't be read/);
@@ -138,15 +138,15 @@ for my $rest (0, 20) {
 	my @out = line_of($before, $file, ($before) x $rest);
 	my $name = "in a line, $rest behind it";
 
-	is($out[0]{status}, 200, "$name: the one before");
-	ok($out[0]{body} eq $before->{data}, "$name: all of it");
-	is($out[1]{status}, 200, "$name: the hurt one begins");
+	is($out[0]{status}, 200, "$name: the response before");
+	ok($out[0]{body} eq $before->{data}, "$name: is complete");
+	is($out[1]{status}, 200, "$name: the damaged one begins");
 	ok($out[1]{cut} && $out[1]{body}
 		eq substr($file->{data}, 0, length($out[1]{body})),
-		"$name: ends early");
+		"$name: is truncated");
 	cmp_ok(length($out[1]{body}), '>=', length($good->{raw}) / 2,
-		"$name: what was sent of it arrives");
-	is(scalar @out, 2, "$name: then nothing");
+		"$name: the sent bytes arrive");
+	is(scalar @out, 2, "$name: no response after it");
 	is($out[1]{errno}, 0, "$name: no reset");
 }
 
@@ -253,7 +253,7 @@ is_deeply([ map { $_->{status} } $t->head("/api/v1/xorbs/default/$_->{hash}") ],
 is($t->http('POST', "/api/v1/xorbs/default/$hurt->{hash}", {}, \$bytes)
 	->{status}, 200, 'sent again');
 is($t->head("/api/v1/xorbs/default/$hurt->{hash}")->{status}, 200,
-	'it is known');
+	'the xorb is known');
 
 # --------------------------------------------------------------------------
 # damage in the database: an error response of the module, and no bytes
@@ -286,10 +286,10 @@ for (
 	$t->sql("UPDATE xet.$table SET $column = decode('$was', 'hex') $row");
 }
 
-ok($t->get(uri($file))->{body} eq $file->{data}, 'all is well again');
+ok($t->get(uri($file))->{body} eq $file->{data}, 'the file is readable again');
 
 is($t->http('POST', "/api/v1/xorbs/default/$hurt->{hash}", {}, \$bytes)
-	->{status}, 200, 'sent again, for its mark');
+	->{status}, 200, 'sent again, to clear the damage');
 
 # --------------------------------------------------------------------------
 # a large file: 700 terms, 70 MB
@@ -320,7 +320,7 @@ ok($t->get(uri($large), {}, timeout => 60)->{body} eq $large->{data},
 		timeout => 120);
 
 	is($sum, $sha->hexdigest() . "  -\n", 'its bytes');
-	cmp_ok($t->rss() - $rss, '<', 4096, 'and no memory for them');
+	cmp_ok($t->rss() - $rss, '<', 4096, 'memory does not grow');
 }
 
 # --------------------------------------------------------------------------
@@ -337,7 +337,7 @@ for my $i (1 .. 60) {
 	$i % 2 ? $c->abort() : $c->close();
 }
 
-ok($t->get(uri($file))->{body} eq $file->{data}, 'others go on');
+ok($t->get(uri($file))->{body} eq $file->{data}, 'other requests work');
 
 # --------------------------------------------------------------------------
 # slow readers: the memory for each does not depend on the size of the file
@@ -368,14 +368,14 @@ my ($two, $threads) = $t->s3() ? (4096, 12 * 1024) : (512, 4 * 1024);
 cmp_ok($grown, '<', 50 * ($two + 128) + $threads, '50 slow readers: memory')
 	or diag("$grown KiB");
 
-ok($t->get(uri($file))->{body} eq $file->{data}, 'others are served');
+ok($t->get(uri($file))->{body} eq $file->{data}, 'other requests work');
 
 # old workers finish the requests that they have begun
 
 $t->reload();
 
 my $r = $t->get(uri($file));
-ok($r->{body} eq $file->{data}, 'new ones serve');
+ok($r->{body} eq $file->{data}, 'the new workers respond');
 
 $_->abort() for @slow;
 
@@ -410,8 +410,8 @@ is($t->get("/api/v1/files/" . '0' x 64)->{status}, 200,
 
 $r = $c->response('GET', timeout => 60);
 
-is($r->{status}, 200, 'begun before');
-isnt($r->{error} // 'timeout', 'timeout', 'cut')
+is($r->{status}, 200, 'a response that had begun');
+isnt($r->{error} // 'timeout', 'timeout', 'is truncated')
 	or diag(length($r->{body}));
 ok($r->{body} eq substr($large->{data}, 0, length($r->{body})),
 	'no wrong byte');
@@ -419,6 +419,7 @@ $c->close();
 
 $t->pg_start();
 
-ok(wait_for(20, sub { $t->get(uri($file))->{status} == 200 }), 'back');
+ok(wait_for(20, sub { $t->get(uri($file))->{status} == 200 }),
+	'PostgreSQL is back');
 
 $t->done();

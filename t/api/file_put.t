@@ -104,14 +104,14 @@ sub is_file {
 	is($got->{sha256}, sha256_hex($data), "$name: SHA-256");
 	is($got->{size}, $size, "$name: size");
 	is($got->{new_bytes} + $got->{deduplicated_bytes}, $size,
-		"$name: all of it");
+		"$name: bytes in total");
 
 	return unless $size;
 
 	my $d = $t->download($got->{hash}, size => $size, twice => 0);
 
 	is("@{ $d->{errors} } $d->{status}", ' 200', "$name: rules");
-	ok(($d->{data} // '') eq $data, "$name: comes back");
+	ok(($d->{data} // '') eq $data, "$name: is downloaded");
 	ok($t->get("$route/$got->{hash}", {}, timeout => 60)->{body} eq $data,
 		"$name: by GET");
 }
@@ -153,7 +153,7 @@ for my $size (1, 12, 8191, 8192, 8193, 65537, 131071, 131072, 131073,
 	my $got = file($data);
 
 	is_file($got, $data, "$size bytes");
-	is($got->{new_bytes}, $size, 'all of it new');
+	is($got->{new_bytes}, $size, 'all bytes are new');
 	is(row($got->{hash}), "$size|1|" . sha256_hex($data), 'its row');
 
 	for my $o ([ uri => '/api/files' ], [ method => 'POST' ],
@@ -162,7 +162,7 @@ for my $size (1, 12, 8191, 8192, 8193, 65537, 131071, 131072, 131073,
 		my $again = file($data, @$o);
 
 		is("$again->{hash} $again->{new_bytes}", "$got->{hash} 0",
-			"the same, @$o");
+			"known, @$o");
 	}
 }
 
@@ -172,12 +172,12 @@ for my $o ([], [ chunked => 1 ], [ expect => 1 ]) {
 	my $got = file('', @$o);
 
 	is_file($got, '', "nothing @$o");
-	is($got->{hash}, $zero, 'the hash of nothing');
+	is($got->{hash}, $zero, 'the hash of the empty file');
 }
 
-is_deeply($t->rows(), $rows, 'nothing leaves nothing');
+is_deeply($t->rows(), $rows, 'the empty file stores nothing');
 is($t->head("$route/$zero")->header_value('Content-Length'), 0,
-	'but is there');
+	'the empty file exists');
 
 my $slow = mix(++$seed, 300000);
 is_file(file($slow, trickle => 10000, pause => 0.005), $slow, 'slowly');
@@ -205,8 +205,8 @@ my $second = substr($base, 0, 9 * $mib) . $insert . substr($base, 9 * $mib);
 
 $got = file($second);
 is_file($got, $second, 'with an insertion');
-cmp_ok($got->{new_bytes}, '<', 500000, 'what is new is stored');
-cmp_ok($got->{new_bytes}, '>=', 100000, 'all of it');
+cmp_ok($got->{new_bytes}, '<', 500000, 'only new bytes are stored');
+cmp_ok($got->{new_bytes}, '>=', 100000, 'all new bytes');
 
 # data that clients have uploaded before, and the reverse
 
@@ -224,7 +224,7 @@ cmp_ok($got->{new_bytes}, '<', 3.5 * $mib, 'is stored once');
 
 $got = file("\0" x (20 * $mib));
 is_file($got, "\0" x (20 * $mib), 'zeros');
-cmp_ok($got->{new_bytes}, '<=', 2 * $mib, 'hardly stored');
+cmp_ok($got->{new_bytes}, '<=', 2 * $mib, 'few bytes are stored');
 cmp_ok((split(/\|/, row($got->{hash})))[1], '<', 150, 'in few terms');
 
 # known and new chunks in turn: using all known ones would fragment the file
@@ -325,7 +325,7 @@ for my $case ([ PUT => $route ], [ POST => $route ],
 			'415 unsupported_content_encoding', "$method $uri: "
 			. (ref $coding ? "@$coding" : $coding));
 		is($r->header_value('Accept-Encoding'), 'identity',
-			'what would do');
+			'Accept-Encoding: identity');
 	}
 }
 
@@ -339,7 +339,7 @@ for my $coding ('identity', 'Identity', '') {
 $rows = $t->rows();
 
 my $r = $t->http('PUT', $route, { 'X-Xet-Hash' => 'x' }, \$data, expect => 1);
-is($r->{status}, 400, 'malformed, before the body is asked for');
+is($r->{status}, 400, 'malformed, before the body is read');
 
 for my $headers ({ 'Repr-Digest' => digest($sha256) },
 	{ 'X-Xet-Hash' => uc $hash },
@@ -358,7 +358,7 @@ is($t->get("$route/$hash")->header_value('Repr-Digest'), digest($sha256),
 $t->sql("UPDATE xet.files SET sha256 = '\\x" . 'ab' x 32 . "', sha256_proven = "
 	. "false WHERE sha256 = '\\x" . unpack('H*', $sha256) . "'");
 is($t->get("$route/$hash")->header_value('Repr-Digest'), undef,
-	'a claim is not told');
+	'a claim is not returned');
 is(file($data)->{sha256}, unpack('H*', $sha256), 'put again');
 is($t->get("$route/$hash")->header_value('Repr-Digest'), digest($sha256),
 	'the claim was replaced');
@@ -366,11 +366,12 @@ is($t->get("$route/$hash")->header_value('Repr-Digest'), digest($sha256),
 for my $headers ({ 'Repr-Digest' => digest(sha256('')) },
 	{ 'X-Xet-Hash' => $zero })
 {
-	is(file('', headers => $headers)->{hash}, $zero, 'nothing, as said');
+	is(file('', headers => $headers)->{hash}, $zero,
+		'an empty body, as declared');
 }
 
 $r = $t->put($route, '', { 'Repr-Digest' => digest($sha256) });
-is($r->{status}, 400, 'nothing, but something was said');
+is($r->{status}, 400, 'an empty body, declared otherwise');
 
 # --------------------------------------------------------------------------
 # limits
@@ -410,24 +411,25 @@ is($got->{new_bytes}, 3 * $mib, 'a: new');
 
 my $uri = "/v1/reconstructions/$got->{hash}";
 
-is($t->get("/wide$uri", $reader)->{status}, 200, 'a: there');
-is($t->get("/wide$uri", $stranger)->{status}, 404, 'b: not there');
+is($t->get("/wide$uri", $reader)->{status}, 200, 'a: has the file');
+is($t->get("/wide$uri", $stranger)->{status}, 404, 'b: does not have it');
 
 my $longer = $mine . random_bytes(++$seed, 100000);
 
 $got = file($longer, uri => '/narrow/v1/files', headers => $stranger);
-is($got->{deduplicated_bytes}, 0, 'b: is told nothing of a');
+is($got->{deduplicated_bytes}, 0, 'b: learns nothing of a');
 
 $longer .= random_bytes(++$seed, 200000);
 $got = file($longer, uri => '/narrow/v1/files', headers => $stranger);
-cmp_ok($got->{deduplicated_bytes}, '>', 2.8 * $mib, 'but of its own');
+cmp_ok($got->{deduplicated_bytes}, '>', 2.8 * $mib,
+	'deduplicated against its own file');
 is($t->get("/narrow/v1/reconstructions/$got->{hash}", $stranger)->{status},
-	200, 'b: there');
+	200, 'b: has the file');
 
 $got = file($mine, uri => '/wide/v1/files', headers => $stranger);
 cmp_ok($got->{new_bytes}, '<', 200000,
-	'b: the same file, where the store is one');
-is($t->get("/wide$uri", $stranger)->{status}, 200, 'b: there now');
+	'b: the same file, dedup in the store');
+is($t->get("/wide$uri", $stranger)->{status}, 200, 'b: has it now');
 
 # --------------------------------------------------------------------------
 # aborted after two complete xorbs: the retry finds both, one after the other
@@ -438,7 +440,7 @@ $rows = $t->rows();
 $c = $t->http_start('PUT', $route, { 'Content-Length' => length($data) });
 ok($c->send(substr($data, 0, 140 * $mib), timeout => 60), 'most of a file');
 ok(wait_for(20, sub { $t->rows()->{xorbs} == $rows->{xorbs} + 2 }),
-	'its first two xorbs are registered');
+	'its first two xorbs are stored');
 $c->abort();
 
 ok(wait_for(10, sub { !$t->temp_files() }), 'nothing else is left');
@@ -446,7 +448,8 @@ is($t->rows()->{files}, $rows->{files}, 'no file');
 
 $got = file($data);
 is($got->{hash}, hash_file($data)->{hash}, 'the retry');
-cmp_ok($got->{deduplicated_bytes}, '>', 127 * $mib, 'has found both');
+cmp_ok($got->{deduplicated_bytes}, '>', 127 * $mib,
+	'deduplicated against both');
 is($t->rows()->{xorbs}, $rows->{xorbs} + 3, 'three in all');
 
 # the worker is killed in mid-body
@@ -456,7 +459,7 @@ $rows = $t->rows();
 $c = $t->http_start('PUT', $route, { 'Content-Length' => length($data) });
 $c->send(substr($data, 0, 90 * $mib), timeout => 60);
 ok(wait_for(20, sub { $t->rows()->{xorbs} == $rows->{xorbs} + 1 }),
-	'a xorb of another');
+	'a xorb of another file');
 
 $t->kill_worker('KILL', $_) for $t->worker_pids();
 ok($c->closed(), 'the workers die');
@@ -465,10 +468,11 @@ is($t->rows()->{files}, $rows->{files}, 'no file');
 
 $got = file($data);
 is($got->{hash}, hash_file($data)->{hash}, 'the retry');
-cmp_ok($got->{deduplicated_bytes}, '>', 63 * $mib, 'has found the xorb');
+cmp_ok($got->{deduplicated_bytes}, '>', 63 * $mib,
+	'deduplicated against the xorb');
 
 my $d = $t->download($got->{hash}, size => length($data), twice => 0);
-ok($d->{data} eq $data, 'comes back');
+ok($d->{data} eq $data, 'the download');
 undef $d;
 undef $data;
 
@@ -490,8 +494,8 @@ my $lock = $t->pg_lock('xet.xorbs');
 
 $c = $t->http_start('PUT', $route, { 'Content-Length' => length($data) },
 	undef, timeout => 2);
-ok(!$c->send($data), 'the body is held up');
-ok(held_up(), 'by a statement');
+ok(!$c->send($data), 'the body is not read further');
+ok(held_up(), 'a statement waits');
 $c->abort();
 sleep(0.3);
 $lock->unlock();
@@ -504,14 +508,14 @@ $lock = $t->pg_lock('xet.xorbs');
 
 $c = $t->http_start('PUT', $route, { 'Content-Length' => length($data) },
 	substr($data, 0, $mib));
-ok(held_up(), 'a question is held up');
-ok(!$c->closed(0.3), 'it waits');
+ok(held_up(), 'a query waits');
+ok(!$c->closed(0.3), 'the upload waits');
 $lock->unlock();
 $c->send(substr($data, $mib));
 
 $r = $c->response('PUT', timeout => 30);
 is("$r->{status} " . $r->json()->{sha256}, '200 ' . sha256_hex($data),
-	'and goes on');
+	'and succeeds');
 $c->close();
 
 # --------------------------------------------------------------------------
@@ -546,7 +550,8 @@ is("$r->{status} " . $r->json()->{error}{code}, '503 database_unavailable',
 ok($r->header_value('Retry-After'), 'Retry-After');
 
 $t->pg_start();
-ok(wait_for(20, sub { $t->get('/api/health')->{status} == 200 }), 'it is back');
+ok(wait_for(20, sub { $t->get('/api/health')->{status} == 200 }),
+	'PostgreSQL is back');
 
 $data = random_bytes($seed, 500000);
 is_file(file($data), $data, 'and takes the file');
@@ -579,7 +584,7 @@ $hash = $got->{hash};
 $got = curl('-X', 'POST', '-T', $large, '-H', 'Transfer-Encoding: chunked',
 	$url);
 is($got->{hash}, $hash, 'again, without a length');
-cmp_ok($got->{new_bytes}, '<', $size / 100, 'next to nothing is new');
+cmp_ok($got->{new_bytes}, '<', $size / 100, 'few bytes are new');
 
 # --------------------------------------------------------------------------
 # hf_xet and PUT upload the same data, in both orders
@@ -590,10 +595,10 @@ my $info = hf_xet({}, 'upload', 'session', $endpoint, $large)->[0];
 
 is($info->{hash}, $hash, 'hf_xet: the same hash');
 cmp_ok(uploaded($t) - $sent, '<', $size / 100,
-	'hf_xet: sends next to nothing of what curl has put');
+	'hf_xet: sends few bytes after curl');
 
 hf_xet({}, 'download', 'session', $endpoint, $hash, $size, "$dir/out");
-is(sha256_file("$dir/out"), sha256_file($large), 'hf_xet: comes back');
+is(sha256_file("$dir/out"), sha256_file($large), 'hf_xet: the download');
 
 make_mix($large, 8, $size);
 $info = hf_xet({}, 'upload', 'session', $endpoint, $large)->[0];
@@ -601,6 +606,6 @@ $got = curl('-T', $large, $url);
 
 is($got->{hash}, $info->{hash}, 'curl: the same hash');
 cmp_ok($got->{new_bytes}, '<', $size / 100,
-	'curl: next to nothing of what hf_xet has sent is new');
+	'curl: few bytes are new after hf_xet');
 
 $t->done();

@@ -81,8 +81,9 @@ frozen(sub {
 		'/api/models/me/r/branch/other', '{}'));
 	sleep(0.3);
 });
-ok(wait_for(20, sub { refs() =~ m!heads/other! }), 'another stream: is served');
-like(refs(), qr!heads/kept!, 'the one that has ended: not begun');
+ok(wait_for(20, sub { refs() =~ m!heads/other! }),
+	'the remaining stream is served');
+like(refs(), qr!heads/kept!, 'the ended stream is not begun');
 $c->{leave}->('close');
 
 # clients that wait are served
@@ -257,7 +258,8 @@ sub frozen {
 
 sub settle {
 	sleep(0.3);
-	is($t->get('/api/v1/health/live')->{status}, 200, 'it is awake');
+	is($t->get('/api/v1/health/live')->{status}, 200,
+		'the worker continues');
 	wait_for(20, sub { $t->sql('SELECT count(*) FROM pg_stat_activity'
 		. " WHERE state = 'active' AND pid <> pg_backend_pid()"
 		. " AND backend_type = 'client backend'") == 0 });

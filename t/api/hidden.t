@@ -137,8 +137,8 @@ sub alike {
 
 	my $w = work(sprintf($statement, $missing));
 
-	is($w->{rows}, 0, "$name: not there");
-	cmp_ok($w->{read}, '<=', 2, "$name: not there: rows read");
+	is($w->{rows}, 0, "$name: missing");
+	cmp_ok($w->{read}, '<=', 2, "$name: missing: rows read");
 
 	for (@hidden) {
 		my $h = work(sprintf($statement, $_));
@@ -155,7 +155,7 @@ sub costs {
 
 	my $w = work($statement);
 
-	is($w->{rows}, 1, "$name: seen");
+	is($w->{rows}, 1, "$name: visible");
 	cmp_ok($w->{read}, '<=', $most, "$name: rows read")
 		or diag($w->{scans});
 }
@@ -227,7 +227,7 @@ my %slices = map { $_ => scalar $t->sql('SELECT count(*) || \' \''
 	. ' || \' \' || sum(length(stored_ends)) FROM '
 	. sprintf($shard =~ s/ WHERE own//r, $_)) } qw/ none many few /;
 
-is($slices{none}, '1 32000 4004 4004', 'a slice of what is not there');
+is($slices{none}, '1 32000 4004 4004', 'a slice of a missing xorb');
 is($slices{$_}, $slices{none}, "$_: as large") for qw/ many few /;
 isnt($t->sql("SELECT hashes FROM " . sprintf($shard =~ s/ WHERE own//r,
 	'none')), $t->sql("SELECT hashes FROM "
@@ -241,7 +241,7 @@ for (qw/ none many few /) {
 		"$_: a range outside");
 	is($t->sql('SELECT count(*) FROM ' . sprintf($shard =~ s/ WHERE own//r
 		=~ s/1000/9000/r, $_) . ' WHERE hashes IS NULL'), 1,
-		"$_: past what a xorb may have");
+		"$_: past the maximum of a xorb");
 }
 
 # --------------------------------------------------------------------------
@@ -264,7 +264,7 @@ for my $name (qw/ file_terms file_open files_terms /) {
 		like($plan, qr/files_hash|files_\d_(?:hash|pkey)/,
 			"$name$_: looked up");
 		is($plan =~ /repo/ ? 1 : 0, $_ eq '' ? 1 : 0,
-			"$name$_: whether repos are");
+			"$name$_: checks for repos");
 	}
 }
 
@@ -283,24 +283,24 @@ sub public {
 		"$repo: public $public");
 }
 
-is(seen('all'), 0, 'others have it');
+is(seen('all'), 0, 'files of other repos');
 public("other$_", 'true') for 50, 51;
-is(seen('all'), 1, 'one of thousands is public');
-is(seen('file50'), 1, 'with all of its files');
-is(seen('one'), 0, 'and no others');
+is(seen('all'), 1, 'one of thousands of repos is public');
+is(seen('file50'), 1, 'all of its files are visible');
+is(seen('one'), 0, 'and no other files');
 public('other50', 'false');
-is(seen('all'), 1, 'another one still is');
-is(seen('file50'), 0, 'it is not');
+is(seen('all'), 1, 'another of its repos is public');
+is(seen('file50'), 0, 'its own file is not visible');
 public('other51', 'false');
 is(seen('all'), 0, 'none is');
 
 is($t->sql("SELECT xet.repo_add('shown', sha256('one'))"), 't', 'added');
 is(seen('one'), 1, 'to a public one');
 is($t->sql("SELECT xet.repo_forget('shown', sha256('one'))"), 't',
-	'taken away');
-is(seen('one'), 0, 'and not seen any more');
+	'removed from the repo');
+is(seen('one'), 0, 'and invisible');
 is($t->sql("SELECT xet.repo_delete('shown')"), 't', 'deleted');
-is(seen('shown'), 0, 'nor with its repo');
+is(seen('shown'), 0, 'invisible after its repo is deleted');
 
 # a repo becomes public while a file is being added to it, and vice versa
 
@@ -325,7 +325,7 @@ for my $public ('true', 'false') {
 	$one->run('COMMIT');
 	$two->run('SELECT 1');
 	is(seen($file), $public eq 'true' ? 1 : 0,
-		"added while it becomes public $public");
+		"added while public becomes $public");
 
 	$file .= '2';
 	$t->sql("INSERT INTO xet.files (hash, size, term_count, packed)"
@@ -340,7 +340,7 @@ for my $public ('true', 'false') {
 	$one->run('COMMIT');
 	$two->run('SELECT 1');
 	is(seen($file), $not eq 'true' ? 1 : 0,
-		"added behind it becoming public $not");
+		"added after public becomes $not");
 	public('other9', $public);
 }
 

@@ -124,7 +124,7 @@ for (
 
 	ok(!$good, "refused: $lines");
 	like($output, qr/\Q$message\E.*\n/, "message: $message");
-	like($output, qr/ in \S+:\d+\n/, 'where')
+	like($output, qr/ in \S+:\d+\n/, 'line number')
 		unless $message =~ /^unknown/;
 }
 
@@ -137,7 +137,7 @@ for (
 	my ($good, $output) = $t->config_test($conf, http => $_,
 		locations => '');
 
-	ok($good, "taken: $_") or diag($output);
+	ok($good, "accepted: $_") or diag($output);
 }
 
 $t->run();
@@ -249,7 +249,7 @@ is(scalar(() = $t->log($from) =~ /\[error\].* xet: 429 too_many_uploads/g), 2,
 unlike($t->log($from), qr/ann/, 'without the subject');
 
 is($t->get('/api/v1/reconstructions/' . 'ab' x 32, { as('api', 'ann') })
-	->{status}, 404, 'reading goes on');
+	->{status}, 404, 'reads are not limited');
 is($t->post('/api/v1/telemetry', '{"event":"e"}', { as('api', 'ann') })
 	->{status}, 200, 'telemetry is no upload');
 is($t->http('DELETE', '/api/v1/files/' . 'ab' x 32, { as('api', 'ann') })
@@ -266,27 +266,28 @@ my @open = map { hold('open', '', $x) } 1 .. 3;
 
 is(scalar(grep { defined } @open), 3, 'an address');
 is(upload('open', '', $x)->{status}, 429, 'an address: a fourth');
-is(hold('open', '', $x), undef, 'and again');
+is(hold('open', '', $x), undef, 'refused again');
 is(upload('api', '127.0.0.1', $x)->{status}, 200,
-	'a subject of that name is somebody else');
-is(upload('api', undef, $x)->{status}, 429, 'a token of nobody is not');
-is(finish($_, $x), 200, 'the held ones end well') for @open;
+	'a subject named like the address');
+is(upload('api', undef, $x)->{status}, 429,
+	'a token without a subject: by address');
+is(finish($_, $x), 200, 'the held uploads succeed') for @open;
 
-is(finish($held[0], $x), 200, 'one ends');
+is(finish($held[0], $x), 200, 'one upload ends');
 ok(wait_for(5, sub { $held[0] = hold('api', 'ann', $x) }),
-	'another may begin');
-is(upload('api', 'ann', $x)->{status}, 429, 'and no more');
+	'another upload may begin');
+is(upload('api', 'ann', $x)->{status}, 429, 'but no more');
 
 $held[1]->close();
 ok(wait_for(5, sub { $held[1] = hold('api', 'ann', $x) }),
-	'one left in the middle');
+	'one client disconnects');
 
 $held[2]->send('noise' x (length($x->{bytes}) / 5 + 1));
 is($held[2]->response('POST')->{status}, 400, 'one was refused');
 $held[2]->close();
 ok(wait_for(5, sub { $held[2] = hold('api', 'ann', $x) }), 'likewise');
 
-is(finish($_, $x), 200, 'all end well') for @held;
+is(finish($_, $x), 200, 'all uploads succeed') for @held;
 
 # the slot is free before the client has its response
 
@@ -318,10 +319,10 @@ is(join(', ', map { "$_: $shards{$_}" } sort keys %shards),
 
 # a refused request, which has no slot, frees none
 
-is(upload('api', 'ann', $x)->{status}, 200, 'one after the other')
+is(upload('api', 'ann', $x)->{status}, 200, 'one upload after the other')
 	for 1 .. 5;
 @held = map { hold('api', 'ann', $x) } 1 .. 3;
-is(hold('api', 'ann', $x), undef, 'three, still');
+is(hold('api', 'ann', $x), undef, 'still three at a time');
 
 # bad paths and bad tokens are not counted
 
@@ -352,7 +353,7 @@ for (1 .. 400) {
 
 	my $c = splice(@$of, int(rand(@$of)), 1);
 
-	is(finish($c, $x), 200, "$who ends well") if $how == 2;
+	is(finish($c, $x), 200, "$who: an upload succeeds") if $how == 2;
 	$c->close() if $how == 3;
 	$c->abort() if $how == 4;
 }
@@ -363,10 +364,10 @@ for my $who (sort keys %c) {
 	ok(wait_for(5, sub {
 		my $c = hold('api', $who, $x) // return;
 		return push(@{ $c{$who} }, $c) == 3;
-	}), "$who: three again");
+	}), "$who: three at a time");
 }
 
-is(scalar(grep { hold('api', $_, $x) } sort keys %c), 0, 'and no more');
+is(scalar(grep { hold('api', $_, $x) } sort keys %c), 0, 'but no more');
 $_->close() for map { @$_ } values %c;
 
 # --------------------------------------------------------------------------
@@ -413,17 +414,17 @@ my @on = ([ hold_on($one, 'eve') ], [ hold_on($two, 'eve') ],
 	[ hold_on($one, 'eve') ], [ hold_on($two, 'eve') ]);
 
 is(join(' ', map { $_->[1] } @on), '100 100 100 429',
-	'counted over both workers');
+	'counted across both workers');
 
 # the old workers keep their uploads, and the new ones count them
 
 my @old = $t->reload();
 
 is(upload('api', 'eve', $x)->{status}, 429, 'counted over a reload');
-is(finish($on[0][0], $x), 200, 'an old worker ends one');
+is(finish($on[0][0], $x), 200, 'an upload of an old worker ends');
 ok(wait_for(5, sub { $held[0] = hold('api', 'eve', $x) }),
-	'which makes room with the new ones');
-is(upload('api', 'eve', $x)->{status}, 429, 'for one');
+	'a new worker accepts one');
+is(upload('api', 'eve', $x)->{status}, 429, 'but only one');
 
 # an old worker is killed and no new one replaces it: the zone finds dead
 # workers
@@ -434,7 +435,7 @@ push @{ $t->nginx()->{allow} },
 kill('KILL', $two);
 ok(wait_for(10, sub { $held[1] = hold('api', 'eve', $x) }),
 	'a killed old worker');
-is(finish($_, $x), 200, 'theirs end well') for $on[2][0], @held[0, 1];
+is(finish($_, $x), 200, 'the other uploads succeed') for $on[2][0], @held[0, 1];
 $_->[0]->close() for @on;
 
 # a worker is killed, and its replacement frees the slots that it held
@@ -446,11 +447,11 @@ is(join(' ', map { $_->[1] } @on), '100 100 100 429', 'two and one');
 
 $t->kill_worker('KILL', $one);
 @held = map { hold('api', 'fay', $x) } 1, 2;
-is(scalar(grep { defined } @held), 2, 'a killed worker gives back two');
-is(upload('api', 'fay', $x)->{status}, 429, 'and no more');
-is(finish($on[2][0], $x), 200, 'the other one lives');
+is(scalar(grep { defined } @held), 2, 'two slots of a killed worker are free');
+is(upload('api', 'fay', $x)->{status}, 429, 'and not three');
+is(finish($on[2][0], $x), 200, "the other worker's upload succeeds");
 $_->[0]->close() for @on;
-is(finish($_, $x), 200, 'all end well') for @held;
+is(finish($_, $x), 200, 'all uploads succeed') for @held;
 
 # zones with other limits and sizes
 
@@ -460,10 +461,10 @@ $t->write_conf($conf, http => $zones);
 
 @held = map { hold('api', 'gil', $x) } 1 .. 3;
 $t->reload();
-is(upload('api', 'gil', $x)->{status}, 429, 'a lower bound');
-is(finish($_, $x), 200, 'those of before end well') for @held;
-ok(wait_for(5, sub { $held[0] = hold('api', 'gil', $x) }), 'then one');
-is(upload('api', 'gil', $x)->{status}, 429, 'not two');
+is(upload('api', 'gil', $x)->{status}, 429, 'a lower limit');
+is(finish($_, $x), 200, 'earlier uploads succeed') for @held;
+ok(wait_for(5, sub { $held[0] = hold('api', 'gil', $x) }), 'one at a time');
+is(upload('api', 'gil', $x)->{status}, 429, 'not two at a time');
 $held[0]->close();
 
 # --------------------------------------------------------------------------
@@ -472,13 +473,13 @@ $held[0]->close();
 my $c = hold('slow', 'hal', $x);
 my $begun = time();
 
-is(upload('slow', 'hal', $x)->{status}, 429, 'an idle upload holds its place');
-ok($c->closed(5), 'until it is closed');
+is(upload('slow', 'hal', $x)->{status}, 429, 'an idle upload keeps its slot');
+ok($c->closed(5), 'until nginx closes it');
 cmp_ok(time() - $begun, '>', 0.7, 'by client_body_timeout');
 cmp_ok(time() - $begun, '<', patience(3), 'in time');
 $c->close();
 ok(wait_for(5, sub { upload('slow', 'hal', $x)->{status} == 200 }),
-	'and no longer');
+	'then the slot is free');
 
 is(upload('slow', '', $x)->{status}, 200, 'an empty key');
 @held = map { hold('slow', '', $x) } 1 .. 5;
@@ -491,7 +492,8 @@ $_->close() for @held;
 my $y = fresh(400000);
 my $part = length($y->{bytes});
 
-is(upload('bytes', 'ida', $y)->{status}, 200, 'bytes: room') for 1, 2;
+is(upload('bytes', 'ida', $y)->{status}, 200,
+	'bytes: below the limit') for 1, 2;
 
 my $r = upload('bytes', 'ida', $y);
 is_refused($r, 'too_many_bytes', 'bytes: no room');
@@ -501,37 +503,37 @@ is_refused($r, 'too_many_bytes', 'bytes: no room');
 my $after = (3 * $part - 1000000) * 86400 / 1000000;
 
 cmp_ok($r->header_value('Retry-After'), '<=', $after + 1,
-	'Retry-After: when there will be');
+	'Retry-After: not too late');
 cmp_ok($r->header_value('Retry-After'), '>=', $after - patience(60),
-	'Retry-After: not before');
-is(upload('bytes', 'ida', $x)->{status}, 200, 'less fits');
-is(upload('bytes', 'joe', $y)->{status}, 200, 'another one');
+	'Retry-After: not too early');
+is(upload('bytes', 'ida', $x)->{status}, 200, 'a smaller upload');
+is(upload('bytes', 'joe', $y)->{status}, 200, 'another subject');
 
 # announced bytes are reserved, and what did not arrive is returned
 
 my $large = fresh(900000);
 $c = hold('bytes', 'kim', $large);
-ok($c, 'announced');
-is(upload('bytes', 'kim', $y)->{status}, 429, 'reserved');
+ok($c, 'an upload is announced');
+is(upload('bytes', 'kim', $y)->{status}, 429, 'its bytes are reserved');
 $c->send(substr($large->{bytes}, 0, 200000));
 sleep(0.2);
 $c->close();
 ok(wait_for(5, sub { upload('bytes', 'kim', $y)->{status} == 200 }),
-	'given back');
-is(upload('bytes', 'kim', $y)->{status}, 429, 'but for what came');
+	'unused bytes are returned');
+is(upload('bytes', 'kim', $y)->{status}, 429, 'received bytes are counted');
 
 # an upload larger than the limit itself
 
 my $huge = fresh(1500000);
-is(upload('bytes', 'lea', $huge)->{status}, 200, 'more than a bucketful');
-is(upload('bytes', 'lea', $x)->{status}, 429, 'is paid for later');
-is(upload('bytes', 'joe', $huge)->{status}, 429, 'only into an empty one');
+is(upload('bytes', 'lea', $huge)->{status}, 200, 'more than the limit');
+is(upload('bytes', 'lea', $x)->{status}, 429, 'delays the next upload');
+is(upload('bytes', 'joe', $huge)->{status}, 429, 'only if nothing is counted');
 
 # chunked: the location's maximum is reserved, the received bytes are counted
 
 is(upload('bytes', 'max', $y, chunked => 1)->{status}, 200, 'chunked');
 is(upload('bytes', 'max', $y, chunked => 1)->{status}, 429,
-	'chunked: not into a full one');
+	'chunked: the maximum is reserved');
 is(upload('bytes', 'max', $y)->{status}, 200, 'chunked: the real size');
 is(upload('bytes', 'max', $y)->{status}, 429, 'chunked: counted');
 
@@ -540,7 +542,7 @@ is(upload('bytes', 'max', $y)->{status}, 429, 'chunked: counted');
 $r = $t->post('/bytes/v1/xorbs/default/' . 'ab' x 32, \$large->{bytes},
 	{ 'X-Who' => 'ned' });
 is($r->{status}, 400, 'a wrong hash');
-is(upload('bytes', 'ned', $y)->{status}, 429, 'was received all the same');
+is(upload('bytes', 'ned', $y)->{status}, 429, 'received bytes are counted');
 
 # a shard costs the bytes that its terms name, not its own length
 
@@ -557,7 +559,7 @@ sub shard {
 
 is(upload('few', 'oda', $wide)->{status}, 200, 'chunks: a xorb of 1000');
 is($t->post('/few/v1/shards', \shard(2))->{status}, 200,
-	'chunks: as many as are taken');
+	'chunks: as many as allowed');
 is_deeply($t->post('/few/v1/shards', \shard(3))->refusal(),
 	[ 413, 'application/json', 'too_many_chunks' ],
 	'chunks: one term more');
@@ -568,12 +570,12 @@ is(upload('bytes', 'oda', $x)->{status}, 429, 'chunks: count as bytes');
 
 # counted bytes are free again after a while
 
-is(upload('soon', 'oda', $x)->{status}, 200, 'soon: room');
+is(upload('soon', 'oda', $x)->{status}, 200, 'soon: below the limit');
 $r = upload('soon', 'oda', $x);
-is_refused($r, 'too_many_bytes', 'soon: no room');
+is_refused($r, 'too_many_bytes', 'soon: above the limit');
 cmp_ok($r->header_value('Retry-After'), '<=', 3, 'soon: Retry-After');
 sleep($r->header_value('Retry-After'));
-is(upload('soon', 'oda', $x)->{status}, 200, 'soon: as it was told');
+is(upload('soon', 'oda', $x)->{status}, 200, 'soon: after Retry-After');
 
 # --------------------------------------------------------------------------
 # a small zone: nodes of idle callers are reused, not those of active ones
@@ -586,7 +588,7 @@ for my $n (1 .. 1000) {
 }
 
 is(join(' ', map { "$_:$many{$_}" } sort keys %many), '400:1000',
-	'many subjects, one after the other');
+	'many subjects, one by one');
 
 my (@running, $full);
 
@@ -606,12 +608,13 @@ cmp_ok(scalar(@running), '>', 30, 'holds ' . @running);
 is($full->{status}, 503, 'full: 503');
 is($full->json()->{error}{code}, 'overloaded', 'full: code');
 is($full->header_value('Retry-After'), 7, 'full: Retry-After');
-is(upload('tiny', 'm1', $x)->{status}, 503, 'full: also for those in it');
-is(finish($_, $x), 200, 'a running one ends well') for splice(@running, 0, 3);
+is(upload('tiny', 'm1', $x)->{status}, 503, 'full: also for subjects in it');
+is(finish($_, $x), 200, 'a running upload succeeds') for splice(@running, 0, 3);
 ok(wait_for(5, sub { upload('tiny', 'm5', $x)->{status} == 200 }),
-	'and makes room');
+	'and frees its node');
 $_->close() for @running;
-ok(wait_for(5, sub { upload('tiny', 'p', $x)->{status} == 200 }), 'all gone');
+ok(wait_for(5, sub { upload('tiny', 'p', $x)->{status} == 200 }),
+	'all slots are free');
 
 $t->check_fds();
 
@@ -658,19 +661,19 @@ my $none = '/api/v1/reconstructions/none';
 my ($n, $last) = burst(2000, $none, as('api', 'ann'));
 
 cmp_ok($n->{400} // 0, '>=', 401, 'a burst of requests passes');
-cmp_ok($n->{429} // 0, '>=', 200, 'more do not');
-is(join(' ', sort keys %$n), '400 429', 'nothing else');
+cmp_ok($n->{429} // 0, '>=', 200, 'more requests do not');
+is(join(' ', sort keys %$n), '400 429', 'no other status');
 is_refused($last, 'too_many_requests', 'a burst', 5);
 
 is($t->get($none, { as('api', 'bob') })->{status}, 400, 'another subject');
 
 ($n) = burst(2000, $none);
-cmp_ok($n->{429} // 0, '>=', 200, 'nobody: by address');
+cmp_ok($n->{429} // 0, '>=', 200, 'no token: by address');
 
 is($t->get("/xorbs/default/ab/$x->{hash}")->{status}, 403,
 	'data is not counted');
 ($n) = burst(1000, "/xorbs/default/ab/$x->{hash}");
-is($n->{403}, 1000, 'at all');
+is($n->{403}, 1000, 'of data: 200 or 404');
 
 # concurrent requests: reports that do not end
 
@@ -698,7 +701,7 @@ is(report('cow', 'write')->{status}, 100, 'a writer') for 1 .. 2;
 $_->close() for splice(@running);
 
 ok(wait_for(5, sub { report('cat', 'read')->{status} == 100 }),
-	'when they are gone');
+	'after they have ended');
 $_->close() for splice(@running);
 
 # concurrent uploads
@@ -706,12 +709,13 @@ $_->close() for splice(@running);
 @held = map { hold('api', 'ewe', $x) } 1 .. 128;
 is(scalar(grep { defined } @held), 128, '128 uploads');
 is_refused(upload('api', 'ewe', $x), 'too_many_uploads', 'one more', 5);
-is($t->get($none, { as('api', 'ewe') })->{status}, 400, 'reading goes on');
+is($t->get($none, { as('api', 'ewe') })->{status}, 400,
+	'reads are not limited');
 is(upload('api', 'fox', $x)->{status}, 200, 'another subject');
-is(finish($_, $x), 200, 'they end well') for splice(@held, 0, 3);
+is(finish($_, $x), 200, 'the uploads succeed') for splice(@held, 0, 3);
 $_->close() for @held;
 ok(wait_for(5, sub { upload('api', 'ewe', $x)->{status} == 200 }),
-	'when they are gone');
+	'after they have ended');
 
 # all tokens of a repo together; with lower numbers, which take less time to
 # reach

@@ -169,9 +169,9 @@ for my $route ([ 'POST', "v1/xorbs/default/$x->{hash}", $x->{bytes} ],
 	my ($method, $path, $body) = @$route;
 
 	is($t->http($method, "/except/$path", {}, \$body)->{status}, 200,
-		"$method $path: let in");
+		"$method $path: admitted");
 	is($t->http($method, "/denied/$path", {}, \$body)->{status}, 403,
-		"$method $path: kept out");
+		"$method $path: denied");
 }
 
 is($t->get("/$_/v1/files/$file->{hash}")->{body}, $data, "/$_: GET")
@@ -181,7 +181,7 @@ is($t->get("/$_/v1/files/$file->{hash}")->{body}, $data, "/$_: GET")
 # "satisfy any" on a route without tokens: a caller that is denied stays denied
 
 is($t->get('/any/v1/health')->{status}, 403, 'health');
-is($t->get('/any/v1/health/live')->{status}, 403, 'life');
+is($t->get('/any/v1/health/live')->{status}, 403, 'health/live');
 is($t->http('OPTIONS', '/any/v1/files', { Origin => 'https://app.',
 	'Access-Control-Request-Method' => 'PUT' })->{status}, 403,
 	'a preflight');
@@ -191,14 +191,14 @@ is($t->http('OPTIONS', '/any/v1/files', { Origin => 'https://app.',
 
 my $if = { 'X-If' => 1 };
 
-is($t->get('/mint', $if)->{status}, 200, 'a token, asked for');
-is($t->get('/asks/', $if)->{status}, 403, 'none by a subrequest');
+is($t->get('/mint', $if)->{status}, 200, 'a token, by a request');
+is($t->get('/asks/', $if)->{status}, 403, 'no token by a subrequest');
 is($t->get('/mirrors/', $if)->{status}, 204, 'a mirror');
 ok($t->wait_log(qr/subrequest rejected: "\/token\/v1\/health/, 1),
 	'is refused');
 
 is($t->get('/proxied/v1/health', $if)->{status}, 299,
-	'what "if" answers itself');
+	'a return in "if"');
 
 # --------------------------------------------------------------------------
 # "post_action" would begin when a client has disconnected, and reuse a request
@@ -224,9 +224,9 @@ is($t->get('/proxied/v1/health', $if)->{status}, 299,
 
 	is($t->get("/after/v1/files/$file->{hash}")->{body}, $data,
 		'after: GET');
-	is_deeply([ $t->worker_pids() ], \@workers, 'after: workers live');
+	is_deeply([ $t->worker_pids() ], \@workers, 'after: the same workers');
 	like($t->log(), qr!\[warn\].*ignores "post_action" in .* "/after!,
-		'after: and the operator knows');
+		'after: a warning in the log');
 }
 
 $t->done();

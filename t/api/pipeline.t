@@ -632,7 +632,8 @@ SKIP: {
 	is(join(' | ', sort grep { /^\d+ 2/ } split(/\n/, $out)),
 		'0 2 200 | 0 2 200 | 92 2 200', 'HTTP/2: a stream is reset')
 		or diag($out);
-	ok(slurp("$dir/broken.$_") eq $whole->{data}, "beside it, $_")
+	ok(slurp("$dir/broken.$_") eq $whole->{data},
+		"HTTP/2: another stream, $_")
 		for 1, 3;
 
 	my $got = slurp("$dir/broken.2");

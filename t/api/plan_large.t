@@ -171,7 +171,7 @@ between('PostgreSQL dies', 'PERFORM pg_terminate_backend(pg_backend_pid());',
 $t->allow(qr/internal_error|database_unavailable|PostgreSQL|terminat|no$/);
 
 wait_for(30, sub { $t->get("/api/v2/$path")->{status} == 200 })
-	or fail('it goes on');
+	or fail('the server works again');
 
 # --------------------------------------------------------------------------
 # 1,600,000 terms, none adjacent, and slow clients
@@ -196,7 +196,7 @@ my $grown = $t->rss($worker) - $before;
 diag("4 slow clients of 1,600,000 terms: $grown KiB more");
 cmp_ok($grown, '<', 16384, 'slow clients: memory');
 
-is($t->get('/api/health')->{status}, 200, 'others are served');
+is($t->get('/api/health')->{status}, 200, 'other requests work');
 
 # a response that has begun does not depend on PostgreSQL
 
@@ -207,11 +207,11 @@ $t->pg_stop('immediate');
 $t->allow(qr/PostgreSQL/);
 
 is(scalar(@{ $c->response('GET', timeout => 60)->json()->{terms} }), 10000,
-	'an answer goes on without it');
+	'a response continues without it');
 $c->close();
 
 is($t->get("/api/v2/$path")->{status}, 503,
-	'another one does not begin');
+	'no new response begins');
 $t->pg_start();
 
 # clients that disconnect while their plan is made, or sent
@@ -219,7 +219,7 @@ $t->pg_start();
 $_->abort() for @slow;
 
 wait_for(30, sub { $t->get("/api/v2/$path")->{status} == 200 })
-	or fail('it goes on');
+	or fail('the server works again');
 
 $_->abort() for map { $t->http_start('GET', $_) } $uri, $batch;
 
@@ -230,7 +230,7 @@ for my $wait (0.05, 0.3, 0.8) {
 	$_->abort() for @c;
 }
 
-is($t->get('/api/health')->{status}, 200, 'clients that left');
+is($t->get('/api/health')->{status}, 200, 'disconnected clients');
 
 ok(wait_for(60, sub { !grep { m!/tmp/! && /#\d+|deleted/ }
 	values %{ Test::Xet::Process::fds($worker) } }),

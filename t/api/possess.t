@@ -69,7 +69,7 @@ for my $base (qw! /api /wide !) {
 	my ($told) = grep { $_->{hash} eq $tail->{hash} }
 		dedup($head->{chunks}[0]{hash}, 'b/b@bob', $base);
 
-	is($told, undef, "$base: an answer names no xorb of one chunk");
+	is($told, undef, "$base: dedup names no xorb of one chunk");
 
 	$r = try_shard([ [ $tail, 0, 1 ] ], 'b/b@bob', base => $base);
 
@@ -77,7 +77,7 @@ for my $base (qw! /api /wide !) {
 		"$base: who knows its name has nothing");
 
 	is(get("$base/v1/files/" . name([ [ $tail, 0, 1 ] ]), 'b/b@bob')
-		->{status}, 404, "$base: no byte of it");
+		->{status}, 404, "$base: no byte of the file");
 }
 
 # --------------------------------------------------------------------------
@@ -138,16 +138,16 @@ my $alone = make_xorb($bytes, sizes => [ 40000 ]);
 my $among = make_xorb(random_bytes(++$seed, 40000) . $bytes
 	. random_bytes(++$seed, 50000), sizes => [ 40000 ]);
 
-is($among->{chunks}[1]{hash}, $alone->{hash}, 'a chunk has a name');
+is($among->{chunks}[1]{hash}, $alone->{hash}, 'a chunk is a xorb of its own');
 
 send_xorb($_, 'a/a@ann') for $alone, $among;
 
 is(try_shard([ [ $among, 1, 2 ] ], 'b/b@bob')->{status}, 400,
-	'a chunk with a name, of a larger xorb');
+	'such a chunk, in a larger xorb');
 is(try_shard([ [ $among, 2, 3 ] ], 'b/b@bob')->{status}, 200,
-	'a chunk whose hash only the data tells');
+	'a chunk whose hash proves the data');
 is(try_shard([ [ $among, 0, 4 ] ], 'c/c@cat')->{status}, 200,
-	'and one with a name among such');
+	'both kinds in one term');
 
 # clients send the hashes of first chunks in clear, so these prove nothing
 
@@ -157,7 +157,7 @@ send_xorb($small, 'a/a@ann');
 register([ [ $small, $_, $_ + 1 ] ], 'a/a@ann') for 0 .. 2;
 
 is(try_shard([ [ $small, 0, 3 ] ], 'b/b@bob')->{status}, 400,
-	'chunks that are asked for by their hashes prove nothing together');
+	'first chunks prove nothing together');
 
 # --------------------------------------------------------------------------
 # who may name the xorb: the repo, the subject, a reader of the file, and
@@ -166,23 +166,23 @@ is(try_shard([ [ $small, 0, 3 ] ], 'b/b@bob')->{status}, 400,
 is(try_shard([ [ $tail, 0, 1 ] ], 'a/a@eve')->{status}, 200,
 	'the repo has sent it');
 is(try_shard([ [ $small, 1, 2 ] ], 'd/d@ann')->{status}, 200,
-	'one chunk of what the subject has sent');
+	'a chunk of a xorb of the subject');
 is(try_shard([ [ $tail, 0, 1 ] ], 'd/d@ann')->{status}, 200,
 	'the subject has sent it');
 is(try_shard([ [ $tail, 0, 1 ] ], 'd/d@fay')->{status}, 200,
-	'a file of the repo has it');
+	'a file of the repo uses it');
 is(try_shard([ [ $tail, 0, 1 ] ], 'e/e@fay')->{status}, 200,
 	'the subject was given it');
 is(try_shard([ [ $tail, 0, 1 ] ], 'f/f')->{status}, 400,
-	'a token without a subject is nobody');
+	'a token without a subject');
 is(try_shard([ [ $alone, 0, 1 ] ], 'a/a')->{status}, 200,
-	'but of its repo');
+	'the same token, for its repo');
 
 my $seen = xorb(40000);
 
 send_xorb($seen, 'p/p@ann');
 is(try_shard([ [ $seen, 0, 1 ] ], 'b/b@bob')->{status}, 400,
-	'a public repo has sent it, but no file has it');
+	'sent by a public repo, but in no file');
 
 my $shown = register([ [ $seen, 0, 1 ] ], 'p/p@ann');
 
@@ -193,16 +193,16 @@ $seen = xorb(40000);
 send_xorb($seen, 'p/p@ann');
 $shown = register([ [ $seen, 0, 1 ] ], 'p/p@ann');
 is(get("/api/v1/files/$shown", 'p/p@ann', 'DELETE')->{status}, 204,
-	'it is taken back');
+	'the public file is deleted');
 is(try_shard([ [ $seen, 0, 1 ] ], 'b/b@bob')->{status}, 400,
-	'and not to be had any more');
+	'the xorb is not readable any more');
 
 is(send_xorb($seen, 'b/b@bob')->json()->{was_inserted}, JSON::PP::true,
-	'what others have is new to who brings it');
+	"others' xorb is new to its sender");
 is(send_xorb($seen, 'b/b@bob')->json()->{was_inserted}, JSON::PP::false,
-	'and known the second time');
+	'known the second time');
 is(try_shard([ [ $seen, 0, 1 ] ], 'b/b@bob')->{status}, 200,
-	'a full upload is a proof, of what was known, too');
+	'a full upload of a known xorb is a proof');
 
 # a repo that is created later under the same name does not inherit the access
 # of the deleted repo
@@ -212,7 +212,7 @@ my $left = xorb(40000);
 send_xorb($left, 'g/g@ann');
 $t->sql("select xet.repo_delete('g/g')");
 is(try_shard([ [ $left, 0, 1 ] ], 'g/g@bob')->{status}, 400,
-	'a repo that was deleted has nothing');
+	'a deleted repo has no access');
 
 # --------------------------------------------------------------------------
 # what dedup responses reveal: nothing of chunks that no visible file uses
@@ -237,27 +237,27 @@ is($answer->{chunks}[$_]{raw_length}, $chunks[$_]{raw_length},
 	"part: length of $_") for 2, 3;
 isnt($answer->{chunks}[0]{raw_length}, $chunks[0]{raw_length},
 	'part: no length of others');
-isnt($answer->{raw_size}, $mixed->{raw_size}, 'part: nor their sum');
-is($answer->{stored}, 0, 'part: nor that of the answer');
+isnt($answer->{raw_size}, $mixed->{raw_size}, 'part: no sum of the lengths');
+is($answer->{stored}, 0, 'part: no stored size');
 is_deeply(scalar dedup($chunks[2]{hash}, 'c/c@eve'), $answer,
-	'part: the same for the next one');
+	'part: the same for another caller');
 is_deeply([ dedup($chunks[6]{hash}, 'b/b@bob') ], [],
-	'part: what no visible file begins with is not there');
+	'part: no visible first chunk: a miss');
 
 ($answer) = dedup($chunks[2]{hash}, 'a/a@bob');
 is_deeply([ map { $_->{hash} } @{ $answer->{chunks} } ],
 	[ map { keyed_hash($answer->{key}, $_->{hash}) } @chunks ],
-	'whole: for the repo that has sent it');
+	'whole: for the repo that sent it');
 is($answer->{raw_size}, $mixed->{raw_size}, 'whole: its size');
 
 ($answer) = dedup($chunks[6]{hash}, 'b/b@bob', '/wide');
 is_deeply([ map { $_->{hash} } @{ $answer->{chunks} } ],
 	[ map { keyed_hash($answer->{key}, $_->{hash}) } @chunks ],
-	'xet_dedup_scope store: all of it');
+	'xet_dedup_scope store: all chunks');
 is(try_shard([ [ $mixed, 6, 7 ] ], 'b/b@bob')->{status}, 400,
-	'not without it: a first chunk is asked for in clear');
+	'scope repo: a first chunk proves nothing');
 is(try_shard([ [ $mixed, 6, 7 ] ], 'b/b@bob', base => '/wide')->{status}, 200,
-	'xet_dedup_scope store: and what was shown may be used');
+	'xet_dedup_scope store: may be used');
 
 # a file by PUT is deduplicated only against chunks that the caller may use
 
@@ -266,7 +266,7 @@ my @put = map { $t->http('PUT', '/api/v1/files', who($_), \$data)->json()
 	->{new_bytes} } qw! a/a@ann b/b@bob b/b@bob !;
 
 is_deeply(\@put, [ 300000, 300000, 0 ],
-	'PUT: what others have is new to who brings it');
+	"PUT: others' chunks are new");
 
 # --------------------------------------------------------------------------
 # grants: bytes that need not be sent
@@ -288,7 +288,7 @@ is(grant($granted, 'a/a@bob')->{status}, 200, 'grant: of the repo');
 is(grant($granted, 'b/b@ann')->{status}, 200, 'grant: of the subject');
 is($t->sql("select count(*) from xet.xorbs where advertised_on = xet.today()"
 	. " and encode(hash, 'hex') = '" . plain_hash($granted->{hash}) . "'"),
-	1, 'grant: on record');
+	1, 'grant: recorded');
 
 my @told = map { grant($_, 'b/b@bob') } $granted, $absent;
 
@@ -301,13 +301,13 @@ is($t->post("/api/v1/xorb-grants/default/$granted->{hash}", \'{}',
 is(grant($granted)->{status}, 401, 'grant: not without a token');
 
 register([ [ $granted, 0, 2 ] ], 'p/p@ann');
-is(grant($granted, 'b/b@bob')->{status}, 404, 'grant: not for a part');
+is(grant($granted, 'b/b@bob')->{status}, 404, 'grant: not for visible parts');
 register([ [ $granted, 2, 4 ] ], 'p/p@ann');
 is(grant($granted, 'b/b@bob')->{status}, 200,
-	'grant: where files show all of it');
+	'grant: if files show all chunks');
 
 is(grant($granted, undef, '/open')->{status}, 200, 'grant: without tokens');
-is(grant($absent, undef, '/open')->{status}, 404, 'grant: not there');
+is(grant($absent, undef, '/open')->{status}, 404, 'grant: a missing xorb');
 is(grant($granted, 'x@y', '/store')->{status}, 200, 'grant: of the store');
 
 # --------------------------------------------------------------------------
@@ -321,16 +321,17 @@ is(try_shard([ [ $head, 0, 10 ] ], 'x@bob', base => '/store',
 send_xorb($plain, 'x@ann', '/store');
 is(try_shard([ [ $plain, 0, 1 ] ], 'x@bob', base => '/store')->{status}, 400,
 	'store: the hash of one chunk is no proof');
-is(grant($plain, 'x@bob', '/store')->{status}, 404, 'store: nor is its name');
+is(grant($plain, 'x@bob', '/store')->{status}, 404,
+	'store: the name is no proof');
 is(try_shard([ [ $plain, 0, 1 ] ], 'x@ann', base => '/store')->{status}, 200,
-	'store: who has sent it');
+	'store: the sender');
 is(try_shard([ [ $plain, 0, 1 ] ], 'x@bob', base => '/store')->{status}, 200,
-	'store: a file has it');
+	'store: a file uses it');
 
 $plain = xorb(40000);
 send_xorb($plain, 'x', '/store');
 is(try_shard([ [ $plain, 0, 1 ] ], 'x', base => '/store')->{status}, 200,
-	'store: tokens without a subject are one');
+	'store: tokens without a subject');
 
 # without tokens nothing is recorded and nothing is checked
 
@@ -340,8 +341,8 @@ my $before = $t->sql($rows);
 $plain = xorb(40000);
 send_xorb($plain, undef, '/open');
 is(try_shard([ [ $plain, 0, 1 ] ], undef, base => '/open',
-	verification => 0)->{status}, 200, 'open: nothing is asked');
-is($t->sql($rows), $before, 'open: nothing is noted');
+	verification => 0)->{status}, 200, 'open: no proof is needed');
+is($t->sql($rows), $before, 'open: nothing is recorded');
 
 $t->done();
 

@@ -54,12 +54,12 @@ is(put('a/a@ann', $data)->{status}, 200, 'again');
 is(usage('repo', 'a/a'), "$stored 300000 1", 'counted once');
 
 is(put('b/b@bob', $data)->{status}, 200, 'the same in another repo');
-is(usage('repo', 'b/b'), '0 300000 1', 'which does not pay for it');
-is(usage('repo', 'a/a'), "$stored 300000 1", 'the first one does');
-is(usage('subject', 'bob'), '0 300000 1', 'nor does its subject');
+is(usage('repo', 'b/b'), '0 300000 1', 'but not charged to it');
+is(usage('repo', 'a/a'), "$stored 300000 1", 'charged to the first repo');
+is(usage('subject', 'bob'), '0 300000 1', 'not charged to its subject');
 
 is(put('a/a@bob', $data)->{status}, 200, 'another subject, the same repo');
-is(usage('subject', 'bob'), '0 300000 1', 'that has added nothing');
+is(usage('subject', 'bob'), '0 300000 1', 'adds nothing');
 
 # --------------------------------------------------------------------------
 # who may read usage
@@ -75,11 +75,11 @@ is_deeply($r->{headers}{'cache-control'}, [ 'private, no-store' ],
 is_deeply($t->get('/wide/v1/usage', $t->auth('read', 'b/b'))->json(),
 	{ repo => { files => 1, logical => { used => 300000 },
 	metadata => { used => 0 }, stored => { used => 0 } } },
-	'where dedup answers do that, too');
+	'stored bytes, if dedup shows them');
 is_deeply($t->get('/api/v1/usage', $t->auth('read', 'c/c'))->json(),
 	{ repo => { files => 0, logical => { used => 0 },
 	metadata => { used => 0 } } },
-	'a repo that is not there');
+	'a missing repo');
 is($t->get('/api/v1/usage')->{status}, 401, 'without a token');
 
 # --------------------------------------------------------------------------
@@ -103,7 +103,7 @@ is($t->sql('SELECT count(*) FROM xet.files'), 1, 'nothing is registered');
 
 $r = shard('a/a@ann', $x, 0, 5);
 
-is($r->{status}, 200, 'as many as are left');
+is($r->{status}, 200, 'the remaining bytes');
 is(usage('repo', 'a/a') =~ s/^\d+ //r, '400000 2', 'to the byte');
 is(shard('a/a@ann', $x, 0, 5)->{status}, 200, 'again, which adds nothing');
 
@@ -114,7 +114,7 @@ over(shard('a/a@ann', $x, 5, 6), 'full', quota => 'repo',
 
 $r = $t->get('/api/v1/usage', $t->auth('read', 'a/a'))->json();
 is_deeply($r->{repo}{logical}, { used => 400000, limit => 400000,
-	left => 0 }, 'usage tells what is left');
+	left => 0 }, 'usage has the remaining bytes');
 
 # --------------------------------------------------------------------------
 # deleted bytes are free at once
@@ -123,8 +123,8 @@ my $small = make_file($x, 0, 5);
 
 is($t->http('DELETE', "/api/v1/files/$small",
 	$t->auth('delete', 'a/a'))->{status}, 204, 'deleted');
-is(usage('repo', 'a/a') =~ s/^\d+ //r, '300000 1', 'and free');
-is(shard('a/a@ann', $x, 5, 10)->{status}, 200, 'others take the place');
+is(usage('repo', 'a/a') =~ s/^\d+ //r, '300000 1', 'its bytes are free');
+is(shard('a/a@ann', $x, 5, 10)->{status}, 200, 'other files fit');
 
 # --------------------------------------------------------------------------
 # requests refused before their body is read: workers get limits within seconds
@@ -143,9 +143,9 @@ over(put('a/a@ann', random_bytes(3, 1000)), 'PUT of a few bytes',
 	left => 0);
 
 is(put('a/a@ann', $data, { 'X-Xet-Hash' => $first })->{status}, 200,
-	'not one of a file that is there, if it says so');
+	'a known file with X-Xet-Hash is accepted');
 is(put('b/b@bob', random_bytes(4, 1000))->{status}, 200,
-	'other repos go on');
+	'other repos work');
 
 # --------------------------------------------------------------------------
 # stored bytes
@@ -166,12 +166,12 @@ my $used = $y->{stored_size};
 is(usage('repo', 'c/c'), "$used 0 0", 'counted once');
 over(xorb('c/c@cyd', $z), 'one more', quota => 'repo', bytes => 'stored',
 	limit => 150000, used => $used, left => 150000 - $used);
-is(usage('repo', 'c/c'), "$used 0 0", 'leaves nothing');
+is(usage('repo', 'c/c'), "$used 0 0", 'the refused xorb is not charged');
 is($t->sql("SELECT count(*) FROM xet.xorbs WHERE encode(hash, 'hex') = '"
 	. plain_hash($z->{hash}) . "'"), 0, 'no row');
 is(scalar($t->copies($z->{hash})), 0, 'and no copy');
-is(xorb('c/c@cyd', $x)->{status}, 200, 'one that is stored costs nothing');
-is(put('c/c@cyd', $data)->{status}, 200, 'nor does a file of such');
+is(xorb('c/c@cyd', $x)->{status}, 200, 'a stored xorb costs nothing');
+is(put('c/c@cyd', $data)->{status}, 200, 'nor does a file of stored xorbs');
 over(put('c/c@cyd', random_bytes(7, 100000)), 'a new file', quota => 'repo',
 	bytes => 'stored', limit => 150000, used => $used,
 	left => 150000 - $used);
@@ -193,11 +193,11 @@ over($refused, 'is refused as one that is not there', quota => 'repo',
 	bytes => 'stored', limit => 150000, used => $used,
 	left => 150000 - $used);
 is((early('POST', "/api/v1/xorbs/default/$y->{hash}", 60000000,
-	'c/c@cyd'))[0], undef, 'an own one is read');
+	'c/c@cyd'))[0], undef, 'its own xorb is read');
 
 is_deeply($t->get('/api/v1/usage', $t->auth('read', 'c/c'))->json()->{repo}
 	{stored}, { used => $used, limit => 150000,
-	left => 150000 - $used }, 'where there is a limit it is told');
+	left => 150000 - $used }, 'usage has the limit');
 
 # subjects, with and without a limit of their own
 
@@ -206,7 +206,7 @@ limit('subject', 'ann', undef, 900000);
 
 over(xorb('d/d@dan', $z), 'a subject', quota => 'subject',
 	bytes => 'stored', limit => 50000, used => 0, left => 50000);
-is(xorb('d/d@ann', $z)->{status}, 200, 'one with limits of its own');
+is(xorb('d/d@ann', $z)->{status}, 200, 'a subject with its own limit');
 is(usage('subject', 'ann') =~ s/ .*//r, $stored + $x->{stored_size}
 	+ $others->{stored_size} + $z->{stored_size}, 'pays');
 over(put('d/d@ann', random_bytes(8, 600000)), 'logical bytes of a subject',
@@ -224,13 +224,16 @@ is($t->sql('SELECT count(*) FROM xet.quotas'), 0, 'no limits are left');
 my $ann = usage('repo', 'a/a');
 
 is($t->http('DELETE', "/api/v1/files/$first",
-	$t->auth('delete', 'a/a'))->{status}, 204, 'deleted by who pays');
+	$t->auth('delete', 'a/a'))->{status}, 204,
+	'deleted by the charged repo');
 like(usage('repo', 'a/a'), qr/^\d+ 100000 1$/, 'logical bytes at once');
 settle();
 is(usage('repo', 'a/a'), $x->{stored_size} + $others->{stored_size}
-	. ' 100000 1', 'not charged any more');
-like(usage('repo', 'b/b'), qr/^\d+ 301000 2$/, 'one that has it still');
-cmp_ok((usage('repo', 'b/b') =~ /^(\d+)/)[0], '>=', $stored, 'pays now');
+	. ' 100000 1', 'the repo is not charged any more');
+like(usage('repo', 'b/b'), qr/^\d+ 301000 2$/,
+	'another repo still has the file');
+cmp_ok((usage('repo', 'b/b') =~ /^(\d+)/)[0], '>=', $stored,
+	'and is charged now');
 sums('settled');
 
 # the other users delete the file as well: the collection frees the bytes
@@ -240,7 +243,7 @@ $t->http('DELETE', "/api/v1/files/$first", $t->auth('delete', $_))
 collect();
 is($t->sql("SELECT count(*) FROM xet.charges WHERE bytes = $stored"), 0,
 	'collected');
-unlike(usage('repo', 'b/b'), qr/^$stored/, 'and given back');
+unlike(usage('repo', 'b/b'), qr/^$stored/, 'the bytes are free');
 is(usage('repo', 'b/b') =~ s/^\d+ //r, '1000 1', 'to the byte');
 sums('collected');
 
@@ -251,7 +254,7 @@ my $gone = 'int8send(' . $t->sql('SELECT id FROM xet.repos'
 
 is($t->sql("SELECT xet.repo_delete('a/a')"), 't', 'a repo is deleted');
 collect();
-is(usage('repo', 'a/a'), '', 'nothing is told of it');
+is(usage('repo', 'a/a'), '', 'usage does not list it');
 sums('deleted');
 
 # its sums are deleted when they are zero and no transaction counts in them
@@ -261,27 +264,28 @@ sums('deleted');
 	my $live = $t->sql('SELECT count(*) FROM xet.usage'
 		. " WHERE owner <> $gone");
 
-	cmp_ok($t->sql($rows), '>', 0, 'its sums are there');
+	cmp_ok($t->sql($rows), '>', 0, 'its sums still exist');
 
 	my $busy = $t->pg_session();
 
 	$busy->run("BEGIN; SELECT id FROM xet.usage WHERE owner = $gone"
 		. ' FOR NO KEY UPDATE');
-	is($t->sql('SELECT xet.usage_forget()'), 0, 'somebody counts');
+	is($t->sql('SELECT xet.usage_forget()'), 0,
+		'a transaction is counting');
 	$busy->run("SELECT xet.usage_add($gone, 7, 0, 0)");
 	$busy->run('COMMIT');
-	is($t->sql('SELECT xet.usage_forget()'), 0, 'they are not zero');
+	is($t->sql('SELECT xet.usage_forget()'), 0, 'the sums are not zero');
 
 	$busy->run("BEGIN; SELECT id FROM xet.usage WHERE owner = $gone"
 		. ' FOR NO KEY UPDATE');
 	$t->sql("SELECT xet.usage_add($gone, -7, 0, 0)");
 	$busy->run('COMMIT');
 	$busy->close();
-	cmp_ok($t->sql($rows), '>', 1, 'several, that are zero together');
+	cmp_ok($t->sql($rows), '>', 1, 'several rows, zero in total');
 	$t->sql('SELECT xet.sweep()');
-	is($t->sql($rows), 0, 'the sweep drops them');
+	is($t->sql($rows), 0, 'the sweep deletes them');
 	is($t->sql("SELECT count(*) FROM xet.usage WHERE owner <> $gone"),
-		$live, 'and no others');
+		$live, 'and no other rows');
 	sums('forgotten');
 }
 
@@ -301,8 +305,8 @@ $t->allow(qr/is missing or has another size|is damaged|has \d+ bytes/);
 limit('repo', 'e/e', $packed->{stored_size}, undef);
 is(xorb('f/f@fay', $plain)->{status}, 200, 'healed by another repo');
 is(usage('repo', 'e/e'), "$plain->{stored_size} 0 0",
-	'the charge is what is stored');
-is(usage('repo', 'f/f'), '0 0 0', 'of who had it first');
+	'charged with the new size');
+is(usage('repo', 'f/f'), '0 0 0', 'the repairing repo is not charged');
 sums('healed');
 
 # --------------------------------------------------------------------------
@@ -310,7 +314,7 @@ sums('healed');
 
 limit('repo', 'e/e', undef, undef);
 $t->sql("DELETE FROM xet.files WHERE size = 1000");
-is(usage('repo', 'b/b') =~ s/^\d+ //r, '0 0', 'a row that is deleted');
+is(usage('repo', 'b/b') =~ s/^\d+ //r, '0 0', 'a deleted row');
 sums('by hand');
 
 $t->sql("UPDATE xet.usage SET stored = stored + 5, files = files - 1
@@ -318,7 +322,7 @@ $t->sql("UPDATE xet.usage SET stored = stored + 5, files = files - 1
 	WHERE name = 'e/e'))");
 is($t->sql('SELECT kind, name, stored, logical, files'
 	. ' FROM xet.usage_recount()') =~ tr/|/ /r, 'repo e/e -5 0 1',
-	'a recount tells what was wrong');
+	'a recount returns the wrong sums');
 sums('recounted');
 
 # --------------------------------------------------------------------------
@@ -333,15 +337,15 @@ is_deeply(JSON::PP::decode_json(cli(qw! --json --repo e/e !)), { repo => 'e/e',
 	logical => { used => 0,
 	limit => 3 * 1024 ** 3, left => 3 * 1024 ** 3 }, stored => {
 	used => $plain->{stored_size}, limit => 1024, left => 0 } },
-	'what is left');
-is(cli(qw! --repo * --set logical=0 !), '', 'for all others');
+	'usage as JSON');
+is(cli(qw! --repo * --set logical=0 !), '', 'a default for all repos');
 over(put('h/h', random_bytes(9, 100)), 'nothing', quota => 'repo',
 	bytes => 'logical', limit => 0, used => 0, left => 0);
-is(cli(qw! --repo * --set none !), '', 'not any more');
+is(cli(qw! --repo * --set none !), '', 'no limit any more');
 is(cli(qw! --subject eve --issuer me --set stored=5 !), '', 'a subject');
 is($t->sql("SELECT owner = '\\x6d6500657665' FROM xet.quotas"
 	. " WHERE kind = 'subject'"), 't', 'with its issuer');
-is(cli(qw! --subject eve --issuer me --set none !), '', 'none');
+is(cli(qw! --subject eve --issuer me --set none !), '', 'a limit is removed');
 like(cli(), qr/^repo +0 +0 +\d+ +$plain->{stored_size} +1024 .* e\/e$/m,
 	'a table');
 like(cli(), qr/^store .* xorbs \d+, bytes charged to nobody \d+, bytes to be/m,
@@ -365,7 +369,7 @@ for my $bad ([ '--set', 'none' ], [ qw/ --repo a --set 5 / ],
 	is(xet($t, 'usage', @$bad)->{code}, 2, "usage: @$bad");
 }
 
-is($t->sql("SELECT xet.repo_create('g/g')"), 't', 'a repo by hand');
+is($t->sql("SELECT xet.repo_create('g/g')"), 't', 'a repo created by SQL');
 is($t->sql("SELECT count(*) FROM xet.usage_list()
 	WHERE name = 'g/g' AND logical = 0"), 1, 'is listed');
 
@@ -414,9 +418,9 @@ for (1 .. 20) {
 	last if $seen == 0;
 }
 
-is($charged[-1], 11, 'all get to who uses them');
+is($charged[-1], 11, 'all are charged to users');
 cmp_ok($charged[0], '<=', 8, 'in batches');
-is($t->sql('SELECT count(*) FROM xet.usage_left'), 0, 'and no note stays');
+is($t->sql('SELECT count(*) FROM xet.usage_left'), 0, 'no entry stays');
 
 # --------------------------------------------------------------------------
 # the planner's estimate for the counting statements is so high that JIT would
@@ -441,7 +445,7 @@ $t->sql('SELECT pg_sleep(0.1)') until $t->sql('SHOW jit') eq 'on';
 
 is(put('g/g', random_bytes(77, 1000))->{status}, 200, 'a file, with jit on');
 is($t->sql('SELECT DISTINCT jit FROM public.seen'), 'off',
-	'not in the sessions of the server');
+	"the server's sessions do not use jit");
 
 $t->done();
 
@@ -559,8 +563,8 @@ sub sums {
 		"$name: sums are right");
 	is($t->sql('SELECT sum(stored_size) FROM xet.xorbs'),
 		$t->sql('SELECT sum(bytes) FROM xet.charges'),
-		"$name: all is charged once");
-	is($t->sql(<<'EOF_SQL'), 0, "$name: to those who use it");
+		"$name: each xorb is charged once");
+	is($t->sql(<<'EOF_SQL'), 0, "$name: to owners that use it");
 SELECT count(*)
   FROM xet.charges c
  WHERE EXISTS (SELECT FROM xet.file_xorbs fx

@@ -54,7 +54,7 @@ for my $round (1 .. 8) {
 		"/api/v1/xorbs/default/$_->{hash}", $_->{bytes} ] } @x);
 
 	is_deeply($answers, { 200 => 2, 413 => 4 }, "stored, round $round");
-	is(used($repo), 2 * $x[0]{stored_size} . ' 0 0', 'and so many count');
+	is(used($repo), 2 * $x[0]{stored_size} . ' 0 0', 'and are counted');
 }
 
 for my $round (1 .. 8) {
@@ -68,7 +68,7 @@ for my $round (1 .. 8) {
 		@files);
 
 	is_deeply($answers, { 200 => 2, 413 => 4 }, "logical, round $round");
-	is(used($repo) =~ s/^\d+ //r, 2 * $room . ' 2', 'and so many count');
+	is(used($repo) =~ s/^\d+ //r, 2 * $room . ' 2', 'and are counted');
 }
 
 sums('at the edge');
@@ -84,7 +84,7 @@ for my $round (1 .. 8) {
 
 	$_->[1][0]->send($_->[1][1]) for @c;
 	is($_->[1][0]->response('POST', timeout => 30)->{status}, 200,
-		'taken') for @c;
+		'accepted') for @c;
 	is(join(' ', sort map { (used("s/$round-$_") =~ /^(\d+)/)[0] }
 		0, 1), join(' ', sort 0, $x->{stored_size}),
 		"the same at once, round $round");
@@ -115,14 +115,15 @@ ok(wait_for(20, sub { $t->pg_blocked() == 1 }), 'an upload at the lock');
 # neither another repo nor a deletion waits
 
 is(put($other, 'l/l', random_bytes(7001, $room))->{status}, 200,
-	'other repos go on');
+	'other repos work');
 
 $t->sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
 	. " WHERE wait_event_type = 'Lock' AND application_name = 'nginx-xet'");
-ok(wait_for(20, sub { $t->pg_blocked() == 1 }), 'sent again');
+ok(wait_for(20, sub { $t->pg_blocked() == 1 }), 'the statement is sent again');
 $holder->send('COMMIT');
-is($c->[0]->response('POST', timeout => 30)->{status}, 200, 'and taken');
-is(used('k/k'), "$lone->{stored_size} 0 0", 'once');
+is($c->[0]->response('POST', timeout => 30)->{status}, 200,
+	'the upload succeeds');
+is(used('k/k'), "$lone->{stored_size} 0 0", 'counted once');
 sums('a session that dies');
 
 # --------------------------------------------------------------------------
@@ -131,11 +132,11 @@ sums('a session that dies');
 $t->sql("SELECT xet.usage_add(int8send(xet.repo_row('m/m')), 1, 0, 0)");
 $holder->send("BEGIN; SELECT xet.usage_add(int8send(xet.repo_row('m/m')),"
 	. " 10, 0, 0)");
-is(put($t, 'm/m', random_bytes(7002, $room))->{status}, 200, 'not held up');
+is(put($t, 'm/m', random_bytes(7002, $room))->{status}, 200, 'no wait');
 $holder->send('ROLLBACK');
 $t->sql("SELECT xet.usage_add(int8send(xet.repo_row('m/m')), -1, 0, 0)");
 cmp_ok($t->sql("SELECT count(*) FROM xet.usage WHERE owner ="
-	. " int8send(xet.repo_row('m/m'))"), '>=', 2, 'by a row of its own');
+	. " int8send(xet.repo_row('m/m'))"), '>=', 2, 'in a separate row');
 sums('a long transaction');
 
 # --------------------------------------------------------------------------
@@ -185,8 +186,8 @@ $_->close() for @sessions;
 
 is($odd, '', 'no other errors');
 cmp_ok($done{$_}, '>', 10, "$_: $done{$_}") for sort keys %done;
-is($during, 0, 'recounts at work found nothing');
-sums('by lot');
+is($during, 0, 'concurrent recounts found nothing');
+sums('at random');
 cmp_ok($t->sql("SELECT sum(logical) FROM xet.usage WHERE owner ="
 	. " int8send(xet.repo_row('$repos[0]'))"), '<=', 60000,
 	'the limit of logical bytes');
@@ -197,7 +198,7 @@ $t->sql("DELETE FROM xet.repo_files");
 collect();
 is($t->sql('SELECT count(*) FROM (SELECT FROM xet.usage GROUP BY owner'
 	. ' HAVING sum(stored) <> 0 OR sum(logical) <> 0 OR sum(files) <> 0)'
-	. ' u'), 0, 'nothing is left, and nobody pays');
+	. ' u'), 0, 'no bytes are charged');
 
 $holder->close();
 $t->done();
@@ -332,5 +333,5 @@ sub sums {
 		"$name: sums are right");
 	is($t->sql('SELECT sum(stored_size) FROM xet.xorbs'),
 		$t->sql('SELECT sum(bytes) FROM xet.charges'),
-		"$name: all is charged once");
+		"$name: each xorb is charged once");
 }

@@ -84,7 +84,7 @@ my $write = { Authorization => 'Bearer '
 my $put = $t->upload('of a bucket', base => '/cas/v1', headers => $write);
 
 is(batch($all, { type => 'addFile', path => 'f', xetHash => $put->{hash},
-	mtime => 0 })->{status}, 200, 'a file in it');
+	mtime => 0 })->{status}, 200, 'a file in the bucket');
 
 # an LFS URL, from a server that accepts uploads
 
@@ -176,7 +176,7 @@ is($t->get('/alice/m/resolve/main/f.bin', $alice, port => $_)->{body}, 'one',
 is($t->get('/api/models/alice/m/xet-read-token/main', $alice,
 	port => $closed)->{status}, 200, 'a token to read');
 is($t->get('/alice/m/resolve/main/f.bin', {}, port => $closed)->{body}, 'one',
-	'nobody reads what is public');
+	'a public file without a token');
 is($t->http('POST', '/api/models/alice/m/paths-info/main', $alice,
 	\'{"paths":["f.bin"]}', port => $closed)->{status}, 200, 'paths-info');
 
@@ -202,7 +202,7 @@ $before = contents();
 is(code(batch($kept, { type => 'addFile', path => 'g', xetHash =>
 	$put->{hash}, mtime => 0 }, { type => 'deleteFile', path => 'f' })),
 	'no_deletes', 'no deletes: a batch');
-is(contents(), $before, 'no deletes: nothing of it is done');
+is(contents(), $before, 'no deletes: nothing has changed');
 
 is($t->put('/api/v1/files', \'new', $repo, port => $kept)->{status}, 200,
 	'no deletes: a file by PUT');
@@ -216,9 +216,9 @@ is(ndjson($kept, '/api/models/alice/m/commit/main', { key => 'header',
 	value => { summary => 's' } }, { key => 'deletedFile', value => {
 	path => 'g' } })->{status}, 200, 'no deletes: a commit without a file');
 is($t->get('/alice/m/resolve/main/g', $alice)->{status}, 404,
-	'no deletes: it is not in the last one');
+	'no deletes: not in the last commit');
 is($t->get("/alice/m/resolve/$sha/g", $alice)->{body}, 'two',
-	'no deletes: and in the one before');
+	'no deletes: in the commit before');
 is($t->http('DELETE', '/api/models/alice/m/tag/v1', $alice)->{status}, 200,
 	'another server deletes');
 
@@ -267,8 +267,8 @@ for (
 	my ($name, %o) = @$_;
 	my ($good, $out) = $t->config_test(undef, %o);
 
-	ok($good, "nginx -t: taken: $name") or diag($out);
-	unlike($out, qr/client_max_body_size/, "nginx -t: no word: $name");
+	ok($good, "nginx -t: accepted: $name") or diag($out);
+	unlike($out, qr/client_max_body_size/, "nginx -t: no message: $name");
 }
 
 $t->done();

@@ -290,7 +290,7 @@ for my $range ('0-9223372036854775808', '0-18446744073709551616',
 	'0-' . '9' x 1000, ',0-', '0-, ,')
 {
 	is_deeply(ask("bytes=$range")->json(), ask(undef)->json(),
-		'all of it: ' . substr($range, 0, 40));
+		'the complete file: ' . substr($range, 0, 40));
 }
 
 # other request headers have no effect on reconstructions
@@ -344,7 +344,7 @@ my $upper = good('trap 39: upper case', uc($file->{hash}), $data,
 is_deeply([ map { $_->{hash} } @{ $upper->{plan}{terms} } ],
 	[ map { $_->{hash} } @{ $whole->{terms} } ], 'trap 39: terms');
 unlike($upper->{response}{body}, qr/"[0-9A-F]{64}"/,
-	'trap 39: lower case in the answer');
+	'trap 39: lower case in the response');
 
 for my $uri ("//api/v2/reconstructions/$file->{hash}",
 	"/api//v2//reconstructions//$file->{hash}")
@@ -378,7 +378,7 @@ for my $state ('unknown', 'registered') {
 				"trap 31: $state: download");
 			is_deeply($d->{response}->json(), {
 				offset_into_first_range => 0, terms => [],
-				$map => {} }, "trap 31: $state: answer");
+				$map => {} }, "trap 31: $state: response");
 		}
 
 		for my $range ('1-', '256000000-767999999') {
@@ -488,7 +488,7 @@ SKIP: {
 		base => '/many', size => 2000);
 	is_deeply(ranges($d), [ 8, 8, 4 ], 'trap 7: ranges of the entries');
 
-	$d = good('trap 7: version 1 has none', $sparse->{hash},
+	$d = good('trap 7: not in version 1', $sparse->{hash},
 		join('', map { chunks(@$_) } reverse(@every[0 .. 19])),
 		base => '/many', version => 1, size => 2000);
 	is_deeply(ranges($d), [ (1) x 20 ], 'trap 7: ranges of version 1');
@@ -545,7 +545,7 @@ my $longdata = join('', map { chunks(@$_) } @many);
 my $longplan = good('20,000 terms', $long->{hash}, $longdata,
 	size => $long->{size}, twice => 0);
 
-is(scalar @{ $longplan->{plan}{terms} }, 20000, 'all of them');
+is(scalar @{ $longplan->{plan}{terms} }, 20000, 'all terms');
 
 my ($longtext) = $longplan->{response}{body} =~ /("terms":\[[^\]]*\])/;
 
@@ -574,7 +574,7 @@ my $apart = put_file(@apart);
 $d = $t->reconstruct($apart->{hash}, size => $apart->{size});
 
 is_deeply($d->{errors}, [], '1,200 entries');
-is(scalar @{ $d->{plan}{xorbs}{$small->{hash}} }, 1200, 'all of them');
+is(scalar @{ $d->{plan}{xorbs}{$small->{hash}} }, 1200, 'all entries');
 is(surplus($d->{plan}), 0, 'no surplus');
 
 # --------------------------------------------------------------------------
@@ -621,7 +621,7 @@ refused(ask("bytes=$huge->{size}-",
 
 $d = $t->reconstruct($huge->{hash}, size => $huge->{size});
 
-is_deeply($d->{errors}, [], 'trap 32: the whole plan');
+is_deeply($d->{errors}, [], 'trap 32: the complete plan');
 is(scalar @{ $d->{plan}{terms} }, 100, 'trap 32: its terms');
 is($d->{plan}{terms}[99]{unpacked_length}, 512 * 131072,
 	'trap 32: unpacked_length');
@@ -671,7 +671,7 @@ my $r = $t->get($path, { Host => undef }, port => 8081, http10 => 1);
 
 ok($r->{status} != 200 || bases($r) =~ m!\Ahttps?://[^/]+\z!,
 	'trap 38: no Host, no URL without a host') or diag($r->{body});
-is($r->{error}, undef, 'and its answer');
+is($r->{error}, undef, 'a complete response');
 
 # --------------------------------------------------------------------------
 # the same form as responses of the service that clients know

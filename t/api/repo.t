@@ -176,14 +176,14 @@ for my $at ($last - 2 .. $last + 3) {
 $c->close();
 
 is($own, $asked - $refused, 'own ranges are served');
-cmp_ok($own, '>', 150, 'and there are some');
-cmp_ok($refused, '>', 3000, 'so are those of others');
+cmp_ok($own, '>', 150, 'many own ranges');
+cmp_ok($refused, '>', 3000, "others' ranges are refused");
 is($leaks, 0, 'no byte of another file');
 is($t->get($path)->{status}, 403, 'not without a range');
 is(get("/api/v1/xorbs/default/$xorb->{hash}", 'a/a')->{status}, 403,
-	'not as a whole');
+	'not the complete xorb');
 is(get("/api/v1/xorbs/default/$xorb->{hash}", 'a/a', 'HEAD')->{status}, 200,
-	'that a xorb is there may be known');
+	'HEAD shows that the xorb exists');
 
 # --------------------------------------------------------------------------
 # writing
@@ -196,17 +196,17 @@ is(post('/api/v1/shards', shard(0, 5, 0)->{bytes}, 'a/a')->{status}, 400,
 my $again = shard(0, 10);
 
 is(post('/api/v1/shards', $again->{bytes}, 'a/a')->json()->{result}, 0,
-	'known in this repo');
+	'the file is known in this repo');
 is(post('/api/v1/shards', $again->{bytes}, 'c/c')->json()->{result}, 1,
-	'new in that one');
+	'the file is new in another repo');
 is(get("/api/v1/reconstructions/$files{a}", 'c/c')->{status}, 200,
-	'now it sees it');
+	'then the repo sees it');
 
 # --------------------------------------------------------------------------
 # deleting removes the reference of one repo; other repos keep their references
 
 is(get("/api/v1/files/$files{a}", 'b/b', 'DELETE')->{status}, 404,
-	'delete: not of others');
+	"delete: another repo's file");
 is($t->http('DELETE', "/api/v1/files/$files{a}",
 	$t->auth('read', 'c/c'))->{status}, 403, 'delete: not by readers');
 is(get("/api/v1/files/$files{a}", 'c/c', 'DELETE')->{status}, 204, 'delete');
@@ -222,14 +222,14 @@ is(get("/api/v1/files/$files{a}", 'c/c', 'DELETE')->{status}, 404,
 
 is($t->sql("select xet.repo_set_public('b/b', true)"), 't', 'public');
 is(get("/api/v1/reconstructions/$files{b}", 'c/c')->{status}, 200,
-	'public: all see it');
+	'public: visible to all');
 is(get("/api/v1/reconstructions/$files{b}", '')->{status}, 200,
-	'public: also tokens of no repo');
+	'public: to tokens without a repo');
 is(get("/api/v1/files/$files{b}", 'c/c', 'DELETE')->{status}, 404,
-	'public: to read');
+	'public: only reads');
 $t->sql("select xet.repo_set_public('b/b', false)");
 is(get("/api/v1/reconstructions/$files{b}", 'c/c')->{status}, 404,
-	'public: and not any more');
+	'public: not any more');
 
 # --------------------------------------------------------------------------
 # dedup: across repos, or within one

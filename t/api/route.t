@@ -111,7 +111,7 @@ for my $route (@routes) {
 
 		if ($there && $path =~ $other) {
 			unlike($r->{body}, qr/no_route/,
-				"$method $version/$name: there is one");
+				"$method $version/$name: a route");
 
 		} elsif ($there) {
 			is($r->{status}, 200, "trap 23: $method "
@@ -119,7 +119,7 @@ for my $route (@routes) {
 				or diag($r->{body});
 
 		} elsif ($method eq 'HEAD') {
-			is($r->{status}, 404, "HEAD $version/$name: none");
+			is($r->{status}, 404, "HEAD $version/$name: 404");
 
 		} else {
 			is_error($r, 404, 'no_route',
@@ -162,7 +162,7 @@ for my $none (qw! e e00 e01 e007 e10000000000 e99999999999999999999 ex e1x
 
 is_error($t->get("/api/$_"), 404, 'no_route', "$_: no route")
 	for qw! e1 e1/ e1// e1/v1 e1/v1/ e1/shards/e1 !;
-is($t->get("/e1/api/v1/health")->{status}, 404, 'before the base: none');
+is($t->get("/e1/api/v1/health")->{status}, 404, 'before the base: 404');
 
 # the version selects the form of the response
 
@@ -391,12 +391,12 @@ is($t->get("/api/v1/reconstructions/$file->{hash}?" . join('&', map {
 my $r = $t->get('/api/v1/health', { Authorization => 'x' x 80000 });
 
 is($r->{status}, 400, 'a header beyond the buffers');
-is($r->{error}, undef, 'and its answer');
+is($r->{error}, undef, 'a complete response');
 
 $r = $t->get('/api/v1/health?' . 'x' x 80000);
 
 is($r->{status}, 414, 'a request line beyond the buffers');
-is($r->{error}, undef, 'and its answer');
+is($r->{error}, undef, 'a complete response');
 
 # errors of nginx inside the location are JSON as well
 
@@ -440,7 +440,7 @@ for my $case ([ cors => 'https://hub.example', 'Origin' ],
 
 is($t->get('/api/v1/health', \%asked)
 	->header_value('Access-Control-Allow-Origin'), undef,
-	'trap 42: nobody who is not asked in');
+	'trap 42: no header without xet_cors');
 
 # --------------------------------------------------------------------------
 # unusual requests
@@ -450,7 +450,7 @@ is($t->http('TRACE', '/api/v1/health')->{status}, 405, 'TRACE');
 
 $r = $t->get('/api/v1/health', { 'Accept-Encoding' => 'gzip' });
 
-is($r->{status}, 200, 'gzip that is asked for');
-is($r->header_value('Content-Encoding'), 'gzip', 'is what nginx gives');
+is($r->{status}, 200, 'gzip: status');
+is($r->header_value('Content-Encoding'), 'gzip', 'gzip: by nginx');
 
 $t->done();

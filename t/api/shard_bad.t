@@ -218,7 +218,7 @@ bad('no end of the files', 'invalid_shard', substr($good, 0, $at{end})
 bad('no end of the xorbs', 'invalid_shard', substr($good, 0, $at{last}));
 bad('no ends at all', 'invalid_shard', substr($good, 0, $at{end}));
 bad('a bad end', 'invalid_shard', with($at{end} + 31, 'C', 0xfe));
-bad('a bad end, behind the hash', 'invalid_shard', with($at{end} + 47, 'C', 1));
+bad('a bad end, after the hash', 'invalid_shard', with($at{end} + 47, 'C', 1));
 bad('a bad last end', 'invalid_shard', with($at{last} + 40, 'C', 1));
 bad('half a record', 'invalid_shard', substr($good, 24));
 
@@ -259,7 +259,7 @@ bad('a term past its xorb', 'invalid_shard', shard(sub {
 	$_[0]{terms}[1] = { xorb => $x->{hash}, start => 4, end => 6,
 		raw_length => 200, chunks => $x->{chunks} };
 }));
-bad('a term behind its xorb', 'invalid_shard', shard(sub {
+bad('a term after the end of its xorb', 'invalid_shard', shard(sub {
 	$_[0]{terms}[1] = { xorb => $x->{hash}, start => 5, end => 6,
 		raw_length => 100, chunks => [ $x->{chunks}[0] ] };
 }));
@@ -318,7 +318,7 @@ bad('other chunks, well verified', 'hash_mismatch', with($at{file}, 'a32',
 
 bad('an empty file of another hash', 'invalid_shard', make_shard({
 	files => [ { terms => [], hash => 'ab' x 32 } ] })->{bytes});
-bad('an empty file, as the draft has it', 'invalid_shard', make_shard({
+bad("an empty file with the draft's hash", 'invalid_shard', make_shard({
 	files => [ { terms => [], hash => '638a6bc391964a85939d48f008e8bdba'
 		. 'e6a7975e7ca2d87a3ce2492f4e4d8a4c' } ] })->{bytes});
 
@@ -357,7 +357,8 @@ for my $version (1, 2) {
 
 for my $uri ('v1/shards', 'shards', "shard/default/$absent->{hash}") {
 	is($t->post("/api/$uri", of_absent())->{reason}, 'Unknown Xorb; remove '
-		. 'HF_XET_CACHE (~/.cache/huggingface/xet)', "$uri: words");
+		. 'HF_XET_CACHE (~/.cache/huggingface/xet)',
+		"$uri: reason phrase");
 }
 
 {
@@ -367,7 +368,7 @@ for my $uri ('v1/shards', 'shards', "shard/default/$absent->{hash}") {
 
 	is_deeply([ map { "$_->{status} $_->{reason}" =~ s/;.*//sr } @r ],
 		[ '400 Unknown Xorb', '200 OK', '400 Bad Request' ],
-		'words: of others as usual, on the same connection');
+		'other reason phrases, same connection');
 	$c->close();
 }
 
@@ -448,7 +449,7 @@ for my $uri (qw! /api/v1/shards /api/v2/shards !) {
 	is(rows(), $rows, 'nothing registered');
 }
 
-cmp_ok($t->pg()->inserted(), '>', 0, 'but it was staged');
+cmp_ok($t->pg()->inserted(), '>', 0, 'rows were staged');
 
 # a client that disconnects while a batch is being staged: a trigger blocks it
 
@@ -465,14 +466,15 @@ for my $how (qw/ close abort /) {
 		{ 'Content-Length' => length($bad) }, $bad);
 
 	ok(wait_for(10, sub { $t->sql("SELECT count(*) FROM pg_stat_activity"
-		. " WHERE wait_event = 'advisory'") }), "$how: held");
+		. " WHERE wait_event = 'advisory'") }), "$how: blocked");
 	$c->$how();
 	sleep(0.2);
 	$hold->run('SELECT pg_advisory_unlock(7)');
 	$hold->close();
 
 	ok(wait_for(5, sub { !$t->sql("SELECT count(*) FROM pg_stat_activity"
-		. " WHERE usename = 'xet' AND state <> 'idle'") }), 'it ends');
+		. " WHERE usename = 'xet' AND state <> 'idle'") }),
+		'the session is idle');
 	ok(wait_for(3, sub { !row_count('staged') }),
 		"$how: nothing staged");
 	is(rows(), $rows, "$how: nothing registered");
@@ -486,7 +488,7 @@ $t->sql('DROP TRIGGER hold ON xet.staged');
 my $files = row_count('files');
 
 is($t->post('/api/v1/shards', large(4999), {}, timeout => 30)->{body},
-	'{"result":1}', 'a good one then');
+	'{"result":1}', 'a valid shard after that');
 is(row_count('files'), $files + 5000, 'its rows');
 is(row_count('staged'), 0, 'nothing staged');
 
@@ -505,12 +507,12 @@ my $plain = plain_hash($gone->{hash});
 
 my $c = $t->http_start('POST', '/api/v1/shards',
 	{ 'Content-Length' => length($body) }, $body);
-ok(wait_for(10, sub { $t->pg_blocked() }), 'held');
+ok(wait_for(10, sub { $t->pg_blocked() }), 'blocked');
 $t->sql("DELETE FROM xet.xorbs WHERE hash = '\\x$plain'");
 $lock->unlock();
 
 my $r = $c->response('POST');
-is($r->{status}, 400, 'a xorb that is gone');
+is($r->{status}, 400, 'a deleted xorb');
 is($r->json()->{error}{code}, 'unknown_xorb', 'its code');
 is(scalar(@seen = $refusal->lines()), 1, 'one line') or diag("@seen");
 $c->close();
@@ -534,6 +536,6 @@ is($r->{status}, 413, 'too large');
 is($r->json()->{error}{code}, 'body_too_large', 'JSON');
 is(scalar(@seen = $refusal->lines()), 1, 'one line') or diag("@seen");
 
-is(scalar(() = $t->files_in_store()), 3, 'no files but those of xorbs');
+is(scalar(() = $t->files_in_store()), 3, 'only files of xorbs');
 
 $t->done();

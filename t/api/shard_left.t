@@ -57,7 +57,7 @@ for my $how (qw/ close abort /) {
 		{ 'Content-Length' => length($s->{bytes}) }, $s->{bytes});
 
 	ok(wait_for(20, sub { $t->sql('SELECT count(*) FROM pg_stat_activity'
-		. " WHERE wait_event = 'advisory'") }), "$how: held");
+		. " WHERE wait_event = 'advisory'") }), "$how: blocked");
 	cmp_ok($t->sql('SELECT count(*) FROM xet.staged'), '>', 0,
 		"$how: batches are staged");
 
@@ -68,12 +68,12 @@ for my $how (qw/ close abort /) {
 
 	ok(wait_for(20, sub { !$t->sql('SELECT count(*) FROM pg_stat_activity'
 		. " WHERE usename = 'xet' AND state <> 'idle'") }),
-		"$how: it ends");
+		"$how: the sessions are idle");
 	is(lacking(), 0, "$how: all or nothing");
 
 	like($t->post('/api/v1/shards', \$s->{bytes}, {}, timeout => 60)
 		->summary(), qr/^200 \{"result":[01]\}$/, "$how: again");
-	is(lacking(), 0, "$how: all of it");
+	is(lacking(), 0, "$how: all terms");
 	is($t->sql('SELECT count(*) FROM xet.files'), 2 * $round,
 		"$how: its files");
 	ok(wait_for(10, sub {

@@ -121,6 +121,6 @@ my $s = shard(5461, 2);
 
 is(index($s->{bytes}, "\xff" x 32), 262128, '5,461 records');
 is(sent('/api/v1/shards', $s->{bytes}, 0), '200 {"result":1}',
-	'the end of the first buffer of 256k is inside of the last record');
+	'the last record crosses the first buffer');
 
 $t->done();

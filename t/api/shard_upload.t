@@ -139,7 +139,7 @@ for my $footer (qw/ none js full /) {
 	cmp_ok($n, '>', 1, 'of several terms');
 
 	my $digest = pack('H*', sha256_hex($data));
-	ok(index($file->{shard}, $digest) < 0, 'the shard has it swapped');
+	ok(index($file->{shard}, $digest) < 0, 'the shard has swapped bytes');
 }
 
 # the server ignores a footer, and the footer size in the header
@@ -192,7 +192,7 @@ for my $sha256 (undef, '0' x 64, $sum) {
 
 		is(shard($s->{bytes}), $one, $name);
 		is((split(/\|/, row($s->{files}[0]{hash})))[2], $want,
-			'stored so');
+			'stored as claimed');
 		downloads($name, $s->{files}[0]{hash}, data($terms));
 	}
 }
@@ -216,23 +216,24 @@ my @versions = map { version($_) } $first, $second;
 my $later = make_shard({ files => [ file($late[0], sha256 => $sum),
 	file($late[1]), file($late[0], sha256 => sha256_hex('other')) ] });
 
-is(shard($later->{bytes}), $zero, 'one of them with it: nothing new');
-is((split(/\|/, row($first)))[2], $sum, 'it is known now');
-is((split(/\|/, row($second)))[2], '-', 'the other one is not');
-isnt(version($first), $versions[0], 'its row was written');
-is(version($second), $versions[1], 'and no other');
+is(shard($later->{bytes}), $zero, 'one with SHA-256: nothing new');
+is((split(/\|/, row($first)))[2], $sum, 'its SHA-256 is known');
+is((split(/\|/, row($second)))[2], '-', 'that of the other file is not');
+isnt(version($first), $versions[0], 'its row was updated');
+is(version($second), $versions[1], 'no other row was updated');
 
 @versions = map { version($_) } $first, $second;
 
 for my $sha256 ($sum, sha256_hex('other'), undef) {
 	$later = make_shard({ files => [ file($late[0],
 		$sha256 ? (sha256 => $sha256) : ()), file($late[1]) ] });
-	is(shard($later->{bytes}), $zero, 'again, ' . ($sha256 // 'without'));
+	is(shard($later->{bytes}), $zero,
+		'again, ' . ($sha256 // 'without SHA-256'));
 }
 
-is((split(/\|/, row($first)))[2], $sum, 'the first one stays');
+is((split(/\|/, row($first)))[2], $sum, 'the first SHA-256 stays');
 is_deeply([ map { version($_) } $first, $second ], \@versions,
-	'no row was written');
+	'no row was updated');
 
 # --------------------------------------------------------------------------
 # empty files, and shards without files
@@ -575,7 +576,7 @@ SKIP: {
 	}
 
 	is(shard(slurp("$ref.shard")), $zero, 'reference, not verified');
-	is(shard(slurp("$ref.shard.dedupe")), $zero, 'a dedup answer');
+	is(shard(slurp("$ref.shard.dedupe")), $zero, 'a dedup response');
 
 	my $hash = '118a53328412787fee04011dcf82fdc4'
 		. 'acf3a4a1eddec341c910d30a306aaf97';

@@ -39,7 +39,7 @@ my @frames = @{ $r->frames() };
 is($frames[-1]{data}{type}, 'result', 'quick: the result is last');
 is($frames[-1]{data}{result}, 1, 'quick: registered');
 is($t->head("/api/v1/files/$shard->{files}[0]{hash}")->{status}, 200,
-	'quick: the file is there');
+	'quick: the file exists');
 is(post($shard->{bytes})->frames()->[-1]{data}{result}, 0, 'again: known');
 
 # --------------------------------------------------------------------------
@@ -74,7 +74,7 @@ $r = $c->response();
 @frames = @{ $r->frames() };
 
 is($r->{status}, 200, 'slow: status');
-cmp_ok(scalar(@frames), '>=', 4, 'slow: frames go on');
+cmp_ok(scalar(@frames), '>=', 4, 'slow: several frames');
 is($frames[-1]{data}{type}, 'result', 'slow: the result is last');
 
 my %stages = map { $_->{data}{stage} => 1 }
@@ -84,10 +84,10 @@ is_deeply([ sort keys %stages ], [ 'syncing' ], 'slow: stages');
 
 my @gaps = map { $frames[$_]{time} - $frames[$_ - 1]{time} } 1 .. $#frames;
 
-ok(!(grep { $_ > patience(2.5) } @gaps), 'slow: no long silence')
+ok(!(grep { $_ > patience(2.5) } @gaps), 'slow: no long pause')
 	or diag("gaps: @gaps");
 is($t->head("/api/v1/files/$shard->{files}[0]{hash}")->{status}, 200,
-	'slow: the file is there');
+	'slow: the file exists');
 
 # --------------------------------------------------------------------------
 # the database stops in the middle: an error frame that asks for a retry
@@ -104,10 +104,10 @@ $lock = $t->pg_lock('xet.files');
 $r = post($shard->{bytes});
 @frames = @{ $r->frames() };
 
-is($r->{status}, 200, 'gone: frames had begun');
+is($r->{status}, 200, 'gone: frames have begun');
 is($frames[-1]{data}{type}, 'error', 'gone: an error frame');
 ok($frames[-1]{data}{retryable}, 'gone: retryable');
-is(ref($frames[-1]{data}{retryable}), 'JSON::PP::Boolean', 'gone: a bool');
+is(ref($frames[-1]{data}{retryable}), 'JSON::PP::Boolean', 'gone: a boolean');
 
 $lock->unlock();
 

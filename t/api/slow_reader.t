@@ -89,9 +89,9 @@ sub same {
 
 	my ($status) = $head =~ /\AHTTP\/1.1 (\d+)/;
 
-	cmp_ok(length($want->{body}), '>', 20000, "$name: a large answer");
+	cmp_ok(length($want->{body}), '>', 20000, "$name: a large response");
 	is($status, $want->{status}, "$name: status");
-	ok($body eq $want->{body}, "$name: all of it comes");
+	ok($body eq $want->{body}, "$name: the complete response");
 }
 
 for my $file ([ 'one piece', $one ], [ 'several', $several ]) {
@@ -122,6 +122,6 @@ my $answers = sips(join('', map { "DELETE /api/v1/files/$_ HTTP/1.1\r\n"
 	. "Host: localhost\r\n"
 	. ($_ eq $small[-1] ? "Connection: close\r\n" : '') . "\r\n" } @small));
 
-is(() = $answers =~ m!^HTTP/1\.1 204 !mg, @small, 'DELETE: all are answered');
+is(() = $answers =~ m!^HTTP/1\.1 204 !mg, @small, 'DELETE: all get a response');
 
 $t->done();

@@ -213,5 +213,5 @@ sub untold {
 		&& $r->{body} !~ /accessToken|fetch_info|"status"/
 		&& index($r->{body}, $xorb->{hash}) < 0
 		&& index($r->{body}, substr($data, 0, 20)) < 0,
-		"$name: nothing told") or diag(substr($r->{body}, 0, 300));
+		"$name: reveals nothing") or diag(substr($r->{body}, 0, 300));
 }

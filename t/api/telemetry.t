@@ -182,7 +182,7 @@ for my $method (qw/ GET HEAD PUT DELETE /) {
 # --------------------------------------------------------------------------
 # all reports are counted, including the two that were sent to the root
 
-ok(wait_for(5, sub { counted('2xx') == $taken }), 'counted: taken')
+ok(wait_for(5, sub { counted('2xx') == $taken }), 'counted: accepted')
 	or diag(counted('2xx') . " and not $taken");
 ok(wait_for(5, sub { counted('4xx') == $refused + 2 }), 'counted: refused')
 	or diag(counted('4xx') . " and not $refused and 2");
@@ -196,7 +196,8 @@ my $from = time();
 
 is_taken(report('/api/v1/telemetry', { event => "hangs$_" }),
 	"PostgreSQL hangs: report $_") for 1 .. 3;
-cmp_ok(time() - $from, '<', patience(3), 'it hangs: the answers come at once');
+cmp_ok(time() - $from, '<', patience(3),
+	'PostgreSQL hangs: immediate responses');
 
 $t->pg_thaw();
 $t->pg_stop('immediate');
@@ -211,7 +212,7 @@ is_taken(report('/api/v1/telemetry', { event => "none$_" }),
 is_refused(report('/api/v1/telemetry', 'x'), 400, 'invalid_body',
 	'no database: no JSON');
 cmp_ok(time() - $from, '<', patience(3),
-	'no database: the answers come at once');
+	'no database: immediate responses');
 
 $t->pg_start();
 ok(wait_for(20, sub { $t->get('/api/health')->{status} == 200 }),

@@ -103,14 +103,14 @@ is(get($path)->{status}, 401, 'no token');
 like(get($path)->header_value('WWW-Authenticate'), qr/^Bearer /,
 	'no token: WWW-Authenticate');
 is(get($path)->json()->{error}{code}, 'invalid_token', 'no token: code');
-is($t->get('/api/health')->{status}, 200, 'health needs none');
+is($t->get('/api/health')->{status}, 200, 'health needs no token');
 is($t->get('/api/nothing')->{status}, 401, 'unknown route: no token');
 is(get('/api/nothing', $good)->{status}, 404, 'unknown route: token');
 
 is(get($path, $good)->{status}, 404, 'good');
 is(get($path, $good)->{status}, 404, 'good, again');
 is(get($path, token('t1', scope => 'write'))->{status}, 404,
-	'trap 37: a token to write reads');
+	'trap 37: a token to write may read');
 
 my %bad = (
 	'garbage' => 'x.y.z',
@@ -161,12 +161,12 @@ my $to = "/api/v1/xorbs/default/$xorb->{hash}";
 is(post($to, $xorb->{bytes}, $good)->{status}, 403, 'a reader may not write');
 is(post($to, $xorb->{bytes}, $good)->json()->{error}{code},
 	'insufficient_scope', 'a reader may not write: code');
-is(post($to, $xorb->{bytes})->{status}, 401, 'nobody may not write');
+is(post($to, $xorb->{bytes})->{status}, 401, 'no token: no write');
 is($t->sql('select count(*) from xet.xorbs'), 0, 'nothing was written');
 is(post($to, $xorb->{bytes}, token('t1', scope => 'write'))->{status}, 200,
 	'a writer may');
 is(get($path, token('t1', scope => 'root'))->{status}, 403,
-	'no scope that we know');
+	'an unknown scope');
 is(post('/api/v1/telemetry', '{"event":"e"}', $good)->{status}, 200,
 	'telemetry of a reader');
 
@@ -201,7 +201,7 @@ for my $case ([ 'read' => 403 ], [ 'write' => 403 ], [ 'read write' => 403 ],
 		{ Authorization => "Bearer $minted" })->{status}, 404,
 		'mint: a token to delete');
 	like($t->read_file('who.log'), qr/\|delete\|files$/m,
-		'its scope is in a variable');
+		'the variable has its scope');
 }
 
 # --------------------------------------------------------------------------
@@ -221,16 +221,16 @@ is(get($path, token('t1', iss => 'me', aud => 'them'))->{status}, 401,
 is(get($path, token('t1', iss => 'us', aud => 'them',
 	exp => time() - 30))->{status}, 404, 'strict: within the leeway');
 is(get($path, token('t1', iss => 'us', aud => 'them',
-	exp => time() - 90))->{status}, 401, 'strict: beyond it');
+	exp => time() - 90))->{status}, 401, 'strict: beyond the leeway');
 
 # a token accepted in one location is not accepted in another because of the
 # cache, and the reverse
 
 my $strict = token('t1', iss => 'us', aud => 'them', exp => time() - 30);
 
-is(get($path, $strict)->{status}, 404, 'cache: good at one place');
+is(get($path, $strict)->{status}, 404, 'cache: valid in one location');
 (my $other = $path) =~ s/strict/api/;
-is(get($other, $strict)->{status}, 401, 'cache: bad at another');
+is(get($other, $strict)->{status}, 401, 'cache: invalid in another');
 
 # --------------------------------------------------------------------------
 # TLS
@@ -242,12 +242,12 @@ for (undef, 'http') {
 	is($t->get('/behind/v1/reconstructions/' . 'a' x 64,
 		{ Authorization => "Bearer $good",
 			defined $_ ? ('X-Forwarded-Proto' => $_) : () })
-		->{status}, 403, 'TLS: in clear before us');
+		->{status}, 403, 'TLS: plain HTTP to the proxy');
 }
 
 is($t->get('/behind/v1/reconstructions/' . 'a' x 64,
 	{ Authorization => "Bearer $good", 'X-Forwarded-Proto' => 'https' })
-	->{status}, 404, 'TLS: ended before us');
+	->{status}, 404, 'TLS: TLS to the proxy');
 
 # --------------------------------------------------------------------------
 # minting
@@ -270,14 +270,14 @@ is($r->header_value('X-Xet-Token-Expiration'), $json->{exp},
 	'mint: header expiry');
 like($r->header_value('Cache-Control'), qr/no-store/, 'mint: not cached');
 is(post($to, $xorb->{bytes}, $json->{accessToken})->{status}, 200,
-	'mint: it writes');
+	'mint: a token that may write');
 
 $json = $t->get('/api/models/team/model/xet-read-token/main')->json();
 
 is(get('/api/v1/reconstructions/' . 'a' x 64, $json->{accessToken})
-	->{status}, 404, 'mint: reads');
+	->{status}, 404, 'mint: a token that may read');
 is(post($to, $xorb->{bytes}, $json->{accessToken})->{status}, 403,
-	'mint: reads only');
+	'mint: but not write');
 is($t->get('/api/models/team/model/xet-root-token/main')->{status}, 403,
 	'mint: no such scope');
 
@@ -296,17 +296,17 @@ for my $case ([ alice => 200, 200 ], [ bob => 200, 403 ], [ carol => 403 ],
 		my $token = $r->json()->{accessToken};
 
 		is(post($to, $xorb->{bytes}, $token)->{status}, $writes,
-			"map: $who: to write");
+			"map: $who: a write");
 		is(get('/api/v1/reconstructions/' . 'a' x 64, $token)
-			->{status}, 404, "map: $who: to read");
+			->{status}, 404, "map: $who: a read");
 	}
 }
 
-is($t->get('/token')->{status}, 401, 'map: nobody');
+is($t->get('/token')->{status}, 401, 'map: no user');
 is($t->post('/api/models/team/model/xet-read-token/main', \'')->{status}, 405,
 	'mint: method');
 is($t->get('/api/models/team/../xet-read-token/main')->{status}, 401,
-	'mint: dots are gone before');
+	'mint: dots are normalized');
 
 # repo and subject may come from the request: values that a token can't hold
 # are refused
@@ -375,7 +375,8 @@ my $log = $t->log();
 
 unlike($log, qr/\Q$good\E/, 'no token in the log');
 unlike($log, qr/$keys{t1}|$keys{t2}/, 'no key in the log');
-unlike($t->read_file('access.log'), qr/\Q$good\E/, 'nor in the other');
+unlike($t->read_file('access.log'), qr/\Q$good\E/,
+	'no token in the access log');
 
 # --------------------------------------------------------------------------
 # nginx -t

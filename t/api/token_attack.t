@@ -175,9 +175,9 @@ for my $key (qw/ ed e1 r1 /) {
 is(status(token('h1', secret => '')), 401, 'HS256 with an empty secret');
 is(status(token('e1', header => { kid => 'e2' })), 401,
 	'the id of another key');
-is(status(token('e3')), 401, 'a key that is not there');
+is(status(token('e3')), 401, 'an unknown key');
 is(status(token('e3', header => { kid => 'e1' })), 401,
-	'a key that is not there, by the id of another');
+	'an unknown key, with a known id');
 
 for my $kid ('', 'x', 'H1', 'h1 ', '../secret.key', 'x' x 300, 1,
 	[ 'h1' ])
@@ -202,7 +202,7 @@ is(status(token('h1', header => '{"alg":"HS256","kid":"h1","kid":"e1"}')),
 is(status(token('h1', header => '{"alg":"HS256","kid":null}')), 401,
 	'kid null');
 is(status(token('h1', header => '{"alg":"HS256","kid":"h1"} {}')), 401,
-	'a header and more');
+	'a header with trailing data');
 
 # --------------------------------------------------------------------------
 # claims: the signature is valid, the claims are not
@@ -245,7 +245,7 @@ for my $text ('', '{', '[]', 'null', '"exp"', "{\"exp\":$late}}",
 is(status(token('h1', claims => "{\"exp\":$late,\"scope\":1}")), 401,
 	'a scope that is a number');
 is(status(token('h1', claims => "{\"exp\":$late,\"scope\":\"owner\"}")), 403,
-	'a scope that is not known');
+	'an unknown scope');
 
 # the first token has no scope; the others are too long
 
@@ -300,7 +300,7 @@ for my $case ([ 'one', 'one', 404 ], [ 'two', 'two', 404 ],
 
 		is($r->{status}, $want, "$at: a token for $aud");
 		is($r->header_value('X-Who'), $want == 401 ? ','
-			: 'alice,read', "$at: a token for $aud: who");
+			: 'alice,read', "$at: a token for $aud: variables");
 	}
 
 	is(get("/two$tail?three=1", $token, port => 8445)->{status},
@@ -316,7 +316,7 @@ for my $token (token('h1'), 'x.y.z') {
 	my $r = $t->get($path, { Authorization => "Bearer $token" },
 		port => 8443);
 
-	is($r->{status}, 403, 'in clear');
+	is($r->{status}, 403, 'plain HTTP');
 	is($r->json()->{error}{code}, 'tls_required', 'in clear: code');
 }
 
@@ -337,7 +337,7 @@ is(status($short), 401, 'has expired, cached or not') for 1 .. 4;
 
 my $r = get($path, $short);
 
-is($r->json()->{error}{code}, 'expired_token', 'and the answer says so');
+is($r->json()->{error}{code}, 'expired_token', 'code expired_token');
 
 # --------------------------------------------------------------------------
 # a reload adds and removes keys
@@ -358,10 +358,10 @@ is(status($tokens{$_}), $_ =~ /^(?:e1|r1)$/ ? 401 : 404, "after: $_")
 key_file('keys.json', jwks('e2', [ 'e2', 'e3' ], 'r1'));
 $t->reload();
 
-is(status($tokens{$_}), 404, "two of one id: $_") for qw/ e2 r1 h1 /;
+is(status($tokens{$_}), 404, "two keys with one id: $_") for qw/ e2 r1 h1 /;
 is(status(token('e3', header => { kid => 'e2' })), 404,
-	'two of one id: the second');
-is(status($tokens{e3}), 401, 'two of one id: by its own');
+	'two keys with one id: the second');
+is(status($tokens{e3}), 401, 'two keys with one id: its old id');
 
 # --------------------------------------------------------------------------
 # an invalid key file is refused, and no log shows its contents
@@ -382,7 +382,8 @@ for my $case ([ 'ed.key', 'private', 0600 ], [ 'open.pem', 'public', 0644 ],
 		http => "xet_token_key %%DIR%%/$name;");
 
 	ok(!$ok, "nginx -t: $name");
-	unlike($out, qr/$secret|[A-Za-z0-9+\/]{40}/, "nginx -t: $name: untold");
+	unlike($out, qr/$secret|[A-Za-z0-9+\/]{40}/,
+		"nginx -t: $name: not shown");
 }
 
 # --------------------------------------------------------------------------

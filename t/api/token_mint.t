@@ -76,7 +76,7 @@ for my $cookie (undef, 'session=bad') {
 	my $r = $t->get('/request-token', $cookie ? { Cookie => $cookie } : {});
 
 	is($r->{status}, 401, 'auth_request refuses');
-	unlike($r->{body}, qr/accessToken/, 'and no token is told');
+	unlike($r->{body}, qr/accessToken/, 'no token is returned');
 }
 
 my $r = $t->get('/request-token', { Cookie => 'session=good' });
@@ -136,9 +136,9 @@ for (1, 2) {
 
 	is($r->{status}, 200, 'tokens alone: status');
 	is($r->json()->{casUrl}, 'http://localhost/api',
-		'tokens alone: here');
+		'tokens alone: own API');
 	is($t->get('/elsewhere')->json()->{casUrl}, 'https://cas.example.com',
-		'tokens alone: elsewhere');
+		'tokens alone: another API');
 }
 
 # a request without a host for the URL

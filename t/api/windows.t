@@ -100,8 +100,8 @@ sub replaced {
 
 		is($r->{status}, 503, "$name: $uri")
 			or diag(substr($r->summary(), 0, 300));
-		like($r->{body}, qr/retry/, "$name: and why");
-		ok($r->header_value('Retry-After'), "$name: and when");
+		like($r->{body}, qr/retry/, "$name: reason");
+		ok($r->header_value('Retry-After'), "$name: Retry-After");
 	}
 
 	$t->sql("$old; DROP FUNCTION xet.${function}_real");

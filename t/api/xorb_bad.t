@@ -131,7 +131,7 @@ is(refusal(400, 'hash_mismatch', $bytes, uri => "$route/$other"), '',
 is(refusal(400, 'hash_mismatch', $bytes, uri => "$route/" . ('0' x 64)), '',
 	'zero hash');
 is(refusal(400, 'hash_mismatch', $bytes, uri => "$route/$good[0]{hash}"), '',
-	'the hash of a xorb that is there');
+	'the hash of a stored xorb');
 
 my $plain = plain_hash($hash);
 is(refusal(400, 'hash_mismatch', $bytes, uri => "$route/$plain"), '',
@@ -174,7 +174,7 @@ bad('stored length past the end', 'invalid_xorb', chunk(0, 1001, $raw,
 bad('raw length 0', 'invalid_xorb', chunk(1, 0, $raw));
 bad('raw length 131073', 'invalid_xorb', chunk(1, 131073, $raw));
 bad('raw length 0xffffff', 'invalid_xorb', chunk(1, 0xffffff, $raw));
-bad('raw length 131073 stored as it is', 'invalid_xorb',
+bad('raw length 131073, not compressed', 'invalid_xorb',
 	chunk(0, 131073, 'x' x 131073));
 bad('a stored chunk of other length', 'invalid_xorb', chunk(0, 999, $raw));
 bad('a bad second chunk', 'invalid_xorb', chunk(0, 1000, $raw)
@@ -202,13 +202,13 @@ my $lz4 = make_xorb($text, scheme => 'lz4', sizes => [ 950 ]);
 my $frame = substr($lz4->{bytes}, 8);
 
 cmp_ok(length($frame), '<', 200, 'a frame');
-is(unpack('H*', substr($frame, -4)), '00000000', 'its end mark');
+is(unpack('H*', substr($frame, -4)), '00000000', 'its end marker');
 
 for my $scheme (1, 2) {
 	my $n = "scheme $scheme";
 
 	bad("$n: garbage", 'invalid_xorb', chunk($scheme, 1000, $raw));
-	bad("$n: garbage behind the magic", 'invalid_xorb', chunk($scheme,
+	bad("$n: garbage after the magic", 'invalid_xorb', chunk($scheme,
 		1000, "\x04\x22\x4d\x18$raw"));
 	bad("$n: more than declared", 'invalid_xorb',
 		chunk($scheme, 949, $frame));
@@ -216,9 +216,9 @@ for my $scheme (1, 2) {
 		chunk($scheme, 951, $frame));
 	bad("$n: one byte declared", 'invalid_xorb',
 		chunk($scheme, 1, $frame));
-	bad("$n: without end mark", 'invalid_xorb',
+	bad("$n: without end marker", 'invalid_xorb',
 		chunk($scheme, 950, substr($frame, 0, -4)));
-	bad("$n: a byte behind the end mark", 'invalid_xorb',
+	bad("$n: a byte after the end marker", 'invalid_xorb',
 		chunk($scheme, 950, "$frame\0"));
 	bad("$n: two frames", 'invalid_xorb',
 		chunk($scheme, 1900, "$frame$frame"));
@@ -316,8 +316,8 @@ bad('chunks in another order', 'hash_mismatch', join('',
 	map { substr($bytes, $_, 108) } 108, 0, 216), hash => $hash);
 bad('a chunk twice', 'hash_mismatch', substr($bytes, 0, 108) . $bytes,
 	hash => $hash);
-bad('zeros behind it', 'invalid_xorb', "$bytes\0\0\0", hash => $hash);
-bad('XETB behind it', 'invalid_xorb', "${bytes}XETB", hash => $hash);
+bad('zeros after the xorb', 'invalid_xorb', "$bytes\0\0\0", hash => $hash);
+bad('XETB after the xorb', 'invalid_xorb', "${bytes}XETB", hash => $hash);
 
 # --------------------------------------------------------------------------
 # limits
@@ -328,9 +328,9 @@ bad('8,193 chunks', 'invalid_xorb', $many->{bytes}, hash => $many->{hash});
 
 my $most = make_xorb(random_bytes(13, 149984), scheme => 'none',
 	sizes => [ 74992 ]);
-is($most->{stored_size}, 150000, 'as large as it may be here');
+is($most->{stored_size}, 150000, 'the maximum size');
 is($t->post("$small/$most->{hash}", \$most->{bytes})->{status}, 200,
-	'and good');
+	'is accepted');
 
 my $footed = make_xorb(random_bytes(14, 149984), scheme => 'none',
 	sizes => [ 74992 ], footer => 'v1');
@@ -352,15 +352,15 @@ is(refusal(413, 'body_too_large', $more->{bytes},
 	'more than client_max_body_size');
 is(refusal(413, 'body_too_large', $more->{bytes},
 	uri => "$small/$more->{hash}", line => qr/too large body/,
-	expect => 1), '', 'that of one who expects 100');
+	expect => 1), '', 'the same with Expect: 100-continue');
 
 # nginx writes the log line and the module the response; the body is valid,
 # except for a footer that is too large
 
 $more = make_xorb(random_bytes(13, 130000), scheme => 'none', sizes => [ 100 ],
 	footer => 'v1');
-cmp_ok($more->{stored_size}, '<', 150000, 'not too large');
-cmp_ok(length($more->{bytes}), '>', 160000, 'but with the footer');
+cmp_ok($more->{stored_size}, '<', 150000, 'the xorb is not too large');
+cmp_ok(length($more->{bytes}), '>', 160000, 'with the footer it is');
 
 is(refusal(413, 'body_too_large', $more->{bytes},
 	uri => "$small/$more->{hash}", chunked => 1000, lines => 2,
@@ -404,11 +404,11 @@ for my $version (qw/ v0 v1 /) {
 
 	is_deeply(\%wrong, {}, "$version: truncated at each byte");
 
-	bad("$version: garbage behind it", 'invalid_xorb', "$y->{bytes}\0",
+	bad("$version: garbage after it", 'invalid_xorb', "$y->{bytes}\0",
 		hash => $hash);
 	bad("$version: a footer twice", 'invalid_xorb', $y->{bytes}
 		. substr($y->{bytes}, $start), hash => $hash);
-	bad("$version: chunks behind it", 'invalid_xorb', $y->{bytes}
+	bad("$version: chunks after it", 'invalid_xorb', $y->{bytes}
 		. substr($y->{bytes}, 0, $start), hash => $hash);
 	bad("$version: nothing but a footer", 'invalid_xorb',
 		substr($y->{bytes}, $start), hash => $hash);
@@ -490,7 +490,7 @@ for my $method (qw/ PUT DELETE PATCH FOO /) {
 	is($r->json()->{error}{code}, 'method_not_allowed', "$method: code");
 	like($r->header_value('Allow') // '', qr/\bPOST\b/, "$method: Allow");
 	like($r->header_value('Allow') // '', qr/\bHEAD\b/, 'and HEAD');
-	is(scalar(my @lines = $refusal->lines()), 0, "$method: of no interest");
+	is(scalar(my @lines = $refusal->lines()), 0, "$method: no log line");
 }
 
 for my $method (qw/ GET HEAD PUT DELETE /) {

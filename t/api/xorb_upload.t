@@ -89,7 +89,7 @@ isnt($t->copy_bytes($damaged), substr($x->{bytes}, 0, $x->{stored_size}),
 	'damaged');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'once more');
 ok(wait_for(5, sub { !defined $t->copy_bytes($damaged) }),
-	'what was damaged is gone');
+	'the damaged copy is removed');
 is(stored($x->{hash}), substr($x->{bytes}, 0, $x->{stored_size}), 'healed');
 
 is(answer($t->post("$route/" . uc($x->{hash}), \$x->{bytes})), $false,
@@ -106,7 +106,7 @@ for my $base (qw! /api/v1 /api !) {
 		is(answer($t->post("$uri$y->{hash}", \$y->{bytes})), $true,
 			"POST $uri");
 		is(answer($t->post("$route/$y->{hash}", \$y->{bytes})),
-			$false, 'the same as the default one');
+			$false, 'the same as with the default prefix');
 		ok(stored($y->{hash}) eq $y->{bytes}, 'stored there too');
 	}
 }
@@ -132,7 +132,7 @@ for my $scheme (grep({ defined } schemes()), 'auto') {
 			ok(decode_xorb(stored($y->{hash})) eq $data, 'data');
 			is($t->head("$route/$y->{hash}")
 				->header_value('Content-Length'),
-				$y->{stored_size}, 'nor in the length');
+				$y->{stored_size}, 'no footer in the length');
 		}
 	}
 }
@@ -218,12 +218,12 @@ my $lock = $t->pg_lock('xet.xorbs');
 
 $c->send(substr($x->{bytes}, -1));
 ok(wait_for(5, sub { $t->copies($x->{hash}) }),
-	'the copy comes first');
-is($c->read_some(1, 0.3), '', 'no answer before the row');
+	'the copy is written first');
+is($c->read_some(1, 0.3), '', 'no response before the row');
 $lock->unlock();
-is(answer($c->response('POST')), $true, 'answered with the row');
+is(answer($c->response('POST')), $true, 'a response after the row');
 is($t->sql("SELECT count(*) FROM xet.xorbs WHERE hash = '\\x"
-	. plain_hash($x->{hash}) . "'"), 1, 'the row is there');
+	. plain_hash($x->{hash}) . "'"), 1, 'the row exists');
 $c->close();
 
 # --------------------------------------------------------------------------
@@ -246,7 +246,7 @@ for my $round (1 .. 3) {
 	$_->close() for @c;
 
 	is_deeply(\%answers, { $true => 1, $false => 23 },
-		'trap 34: one of 24 inserts it');
+		'trap 34: one of 24 uploads inserts it');
 	ok(wait_for(5, sub { $t->copies($x->{hash}) == 1 }), 'one file');
 	ok(stored($x->{hash}) eq substr($x->{bytes}, 0, $x->{stored_size}),
 		'its content');
@@ -265,10 +265,11 @@ $x = fresh();
 $t->put_copy("xorbs/default/@{[ substr($x->{hash}, 0, 2) ]}/$x->{hash}",
 	'left');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $true,
-	'a file that is there already');
-is(scalar(my @left = $t->copies($x->{hash})), 2, 'is not touched');
+	'a file exists already');
+is(scalar(my @left = $t->copies($x->{hash})), 2,
+	'the existing file is unchanged');
 $t->remove_copy($left[0]);
-ok(stored($x->{hash}) eq $x->{bytes}, 'and another one is the xorb');
+ok(stored($x->{hash}) eq $x->{bytes}, 'the xorb is in another file');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'once more');
 
 $x = fresh();
@@ -278,9 +279,9 @@ my $before = 0 + @{ [ $t->worker_pids() ] };
 $c = $t->http_start('POST', "$route/$x->{hash}",
 	{ 'Content-Length' => length($x->{bytes}) }, $x->{bytes});
 ok(wait_for(5, sub { $t->copies($x->{hash}) }),
-	'a file, the row is held up');
+	'the copy exists, the row waits');
 
-ok(wait_for(5, sub { $t->pg_blocked() }), 'its insert');
+ok(wait_for(5, sub { $t->pg_blocked() }), 'the insert waits');
 
 $t->kill_worker('KILL', $_) for $t->worker_pids();
 
@@ -288,13 +289,13 @@ $t->kill_worker('KILL', $_) for $t->worker_pids();
 
 $t->sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
 	. " WHERE usename = 'xet' AND wait_event_type = 'Lock'");
-ok(wait_for(10, sub { !$t->pg_blocked() }), 'worker and session die');
-ok($c->closed(), 'no answer');
+ok(wait_for(10, sub { !$t->pg_blocked() }), 'worker and session are gone');
+ok($c->closed(), 'no response');
 $lock->unlock();
 
 is($t->sql("SELECT count(*) FROM xet.xorbs WHERE hash = '\\x"
 	. plain_hash($x->{hash}) . "'"), 0, 'no row');
-ok(stored($x->{hash}) eq $x->{bytes}, 'but the file');
+ok(stored($x->{hash}) eq $x->{bytes}, 'but the copy exists');
 $t->remove_copy($t->copy($x->{hash}));
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $true, 'a retry');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'another');
@@ -357,8 +358,8 @@ is_deeply(\@answers, [ ($false) x 14, ($true) x 2 ], '16 uploads of 12 MiB');
 $_->close() for @c;
 
 cmp_ok($during - $before, '<', 16 * 3 * 1024,
-	'3 MiB of memory for each, KiB');
-cmp_ok(rss() - $before, '<', 16 * 3 * 1024, 'no more after them');
+	'3 MiB of memory each, KiB');
+cmp_ok(rss() - $before, '<', 16 * 3 * 1024, 'no more memory afterwards');
 diag("RSS $before KiB, $during KiB, " . rss() . ' KiB')
 	if $ENV{XET_TEST_VERBOSE};
 

@@ -76,18 +76,18 @@ is_deeply([ map { $_->{name} } @{ $list->{objects} } ],
 	[ 'a/b', "a\0b", 'big', '', 'csr', 'empty', 'only', 'wrong' ], 'names');
 is_deeply([ map { $_->{status} } @{ $list->{objects} } ],
 	[ ('ok') x 6, 'unsupported', 'invalid' ], 'verdicts');
-is_deeply($list->{objects}[7]{errors}, [ 'length_mismatch' ], 'and why');
+is_deeply($list->{objects}[7]{errors}, [ 'length_mismatch' ], 'reasons');
 
 $r = $t->head("/api/v1/zt/$hash");
 is($r->{status}, 200, 'HEAD');
-is($r->header_value('X-Zt-Objects'), 8, 'HEAD: how many');
+is($r->header_value('X-Zt-Objects'), 8, 'HEAD: count');
 is($r->header_value('X-Zt-Container'), '1.1', 'HEAD: container');
 
 # the second request reads the cached listing
 
 wait_for(10, sub { kept() == 1 });
 
-is(zt($hash, '')->{body}, zt($hash, '')->{body}, 'the same again');
+is(zt($hash, '')->{body}, zt($hash, '')->{body}, 'the same response again');
 is(zt($hash, '')->json()->{attributes}{n}, 3, 'with attributes');
 
 # pages
@@ -106,7 +106,7 @@ for (1 .. 10) {
 is_deeply(\@seen, [ 0 .. 7 ], 'in pages of three');
 is(zt($hash, '', after => 7)->json()->{next}, undef, 'after the last');
 is_deeply(zt($hash, '', after => '18446744073709551615')->json()->{objects},
-	[], 'after the last number there is');
+	[], 'after the largest number');
 is_deeply([ map { $_->{name} }
 	@{ zt($hash, '', prefix => 'a')->json()->{objects} } ],
 	[ 'a/b', "a\0b" ], 'prefix');
@@ -134,7 +134,7 @@ is(zt($hash, '/object', name => 'a')->code(), '404 no_such_object',
 	'no name');
 is(zt($hash, '/object', i => 8)->code(), '404 no_such_object', 'no number');
 is(zt($hash, '/object', i => '18446744073709551615')->code(),
-	'404 no_such_object', 'the last number there is');
+	'404 no_such_object', 'the largest number');
 
 # --------------------------------------------------------------------------
 # arguments
@@ -190,29 +190,29 @@ is($r->header_value('X-Zt-Dtype'), 'f32', 'data: dtype');
 is($r->header_value('X-Zt-Shape'), '2', 'data: shape');
 is($r->header_value('X-Zt-Format'), 'dense', 'data: format');
 is($r->header_value('X-Zt-Encoding'), 'raw', 'data: encoding');
-is($r->header_value('X-Zt-File-Range'), '64-71', 'data: place');
+is($r->header_value('X-Zt-File-Range'), '64-71', 'data: offset');
 
 my $etag = $r->header_value('ETag');
 
-ok(zt($hash, '/data', name => 'big')->{body} eq $big, 'a large one');
+ok(zt($hash, '/data', name => 'big')->{body} eq $big, 'a large component');
 is(zt($hash, '/data', name => 'csr', role => 'indptr')->{body},
 	$csr->[2][1]{data}, 'a role');
 is(zt($hash, '/data', name => 'only')->{body}, 'blob', 'the only role');
 is(zt($hash, '/data', name => '', form => 'decoded')->{body}, 'scal',
-	'decoded, what is not encoded');
+	'form=decoded of raw data');
 is(zt($hash, '/data', name => '')->header_value('X-Zt-Shape'), '',
 	'the shape of a scalar');
 
 $r = zt($hash, '/data', name => 'csr');
 is($r->code(), '400 role_required', 'a role is required');
 is_deeply($r->json()->{error}{roles}, [ qw/ values indices indptr / ],
-	'which there are');
+	'the roles are named');
 is(zt($hash, '/data', name => 'csr', role => 'data')->code(),
 	'404 no_such_component', 'no such role');
 ok(!defined scalar zt($hash, '/data', name => 'big')
 	->header_value('Repr-Digest'), 'no digest before it is verified');
 is(zt($hash, '/data', name => 'wrong')->code(), '422 length_mismatch',
-	'an unsound object');
+	'an invalid object');
 
 sub range {
 	my ($name, $range, %headers) = @_;
@@ -241,23 +241,23 @@ for (
 }
 
 $r = range('big', '400000-');
-is($r->{status}, 416, 'one past the end');
-is($r->header_value('Content-Range'), 'bytes */400000', 'and how long it is');
+is($r->{status}, 416, 'a range past the end');
+is($r->header_value('Content-Range'), 'bytes */400000', 'its length');
 
 $r = range('big', '0-1,399998-399999');
 is($r->{status}, 206, 'two ranges');
-like($r->header_value('Content-Type'), qr!^multipart/byteranges!, 'in parts');
+like($r->header_value('Content-Type'), qr!^multipart/byteranges!, 'multipart');
 
 is(range('a/b', '0-1', 'If-Range' => $etag)->{status}, 206, 'If-Range');
 is(range('a/b', '0-1', 'If-Range' => '"x"')->{status}, 200,
-	'If-Range of another');
+	'If-Range, another tag');
 is($t->get("/api/v1/zt/$hash/data?i=0", { 'If-None-Match' => $etag })
 	->{status}, 304, 'If-None-Match');
 
 $r = zt($hash, '/data', name => 'empty');
-is($r->{status}, 200, 'no bytes');
-is($r->header_value('Content-Length'), 0, 'no bytes: length');
-is(range('empty', '0-0')->{status}, 416, 'no bytes: any range');
+is($r->{status}, 200, 'an empty component');
+is($r->header_value('Content-Length'), 0, 'an empty component: length');
+is(range('empty', '0-0')->{status}, 416, 'an empty component: a range');
 
 $r = $t->head("/api/v1/zt/$hash/data?i=2");
 is($r->header_value('Content-Length'), 400000, 'HEAD of data');
@@ -280,7 +280,7 @@ is(zt($hash, '/data', name => 'big', rows => '0:1001')->code(),
 is(zt($hash, '/data', name => '', rows => '0:1')->code(),
 	'422 decode_unavailable', 'rows of a scalar');
 is(zt($hash, '/data', name => 'csr', role => 'values', rows => '0:1')
-	->code(), '422 decode_unavailable', 'rows of what is sparse');
+	->code(), '422 decode_unavailable', 'rows of a sparse object');
 is($t->get("/api/v1/zt/$hash/data?name=big&rows=1:2",
 	{ Range => 'bytes=4-7' })->{body}, substr($big, 404, 4),
 	'a range of rows');
@@ -320,9 +320,9 @@ for my $v (1, 2) {
 
 is($t->get("/api/v1/zt/$hash/reconstruction?name=big",
 	{ Range => 'bytes=400000-' })->code(), '416 range_not_satisfiable',
-	'past its end');
+	'past the end');
 is_deeply(zt($hash, '/reconstruction', name => 'empty')->json()->{terms},
-	[], 'of no bytes');
+	[], 'of an empty component');
 
 # --------------------------------------------------------------------------
 # verification
@@ -334,13 +334,14 @@ is($r->json()->{bytes}, 400000, 'bytes');
 
 $r = zt($hash, '/verify')->json();
 is($r->{checked}, 10, 'all components');
-ok(!$r->{ok}, 'one is unsound');
+ok(!$r->{ok}, 'one object is invalid');
 is_deeply([ map { $_->{i} } @{ $r->{objects} } ], [ 0 .. 7 ], 'in order');
 is(zt($hash, '/verify', i => 4, role => 'indptr')->json()->{checked}, 1,
 	'one role');
 is(zt($hash, '/verify', i => 4, role => 'data')->code(),
 	'404 no_such_component', 'no such role');
-is(zt($hash, '/verify', i => 8)->code(), '404 no_such_object', 'no such');
+is(zt($hash, '/verify', i => 8)->code(), '404 no_such_object',
+	'no such object');
 
 # several batches in parallel
 
@@ -353,35 +354,36 @@ $r = zt($many, '/verify')->json();
 is($r->{checked}, 1000, 'a thousand components');
 ok(!$r->{ok}, 'not ok');
 is_deeply([ map { $_->{i} } grep { $_->{components}{data} ne 'verified' }
-	@{ $r->{objects} } ], [ 777 ], 'one differs');
-is($r->{objects}[777]{components}{data}, 'mismatch', 'it is told how');
+	@{ $r->{objects} } ], [ 777 ], 'one mismatch');
+is($r->{objects}[777]{components}{data}, 'mismatch',
+	'the mismatch is reported');
 
 # the second request does not read the file
 
 wait_for(10, sub { $t->sql('select count(*) from xet.zt_reports') == 1008 });
 
-is_deeply(zt($many, '/verify')->json(), $r, 'as it was');
+is_deeply(zt($many, '/verify')->json(), $r, 'the same result again');
 
 $t->sql("update xet.zt_reports set report = '\\x0000' where object = 777");
 is(zt($many, '/verify', i => 777)->json()->{objects}[0]{components}{data},
-	'verified', 'from what is kept');
+	'verified', 'from the cached result');
 
 $t->sql("update xet.zt_reports set report = '\\xff00' where object = 777");
 is(zt($many, '/verify', i => 777)->json()->{objects}[0]{components}{data},
-	'mismatch', 'what can not be is made again');
+	'mismatch', 'an invalid cached result is replaced');
 
 # the response has its digest
 
 my $digest = 'sha-256=:' . sha256_base64($big) . '=:';
 
 is(zt($hash, '/data', name => 'big')->header_value('Repr-Digest'), $digest,
-	'the digest of what is verified');
+	'the verified digest');
 is(range('big', '0-9')->header_value('Repr-Digest'), $digest,
-	'also with a part of it');
+	'also with a range');
 ok(!defined scalar zt($hash, '/data', name => 'big', rows => '0:1')
-	->header_value('Repr-Digest'), 'but not of other bytes');
+	->header_value('Repr-Digest'), 'but not of other components');
 ok(!defined scalar zt($many, '/data', i => 777)
-	->header_value('Repr-Digest'), 'nor of what differs');
+	->header_value('Repr-Digest'), 'nor of a mismatch');
 
 # components that share the same bytes: each one is read and checked
 
@@ -391,7 +393,7 @@ my $tied = zt_file([ [ 'first', { shape => [ 2 ], data => 'tiedtied' } ],
 
 $r = zt($t->upload($tied->{bytes})->{hash}, '/verify')->json();
 is(scalar(grep { $_->{components}{data} eq 'mismatch' }
-	@{ $r->{objects} }), 10, 'tied ones are read again');
+	@{ $r->{objects} }), 10, 'shared bytes are read again');
 
 # --------------------------------------------------------------------------
 # cached results
@@ -399,13 +401,13 @@ is(scalar(grep { $_->{components}{data} eq 'mismatch' }
 wait_for(10, sub { kept() == 3 });
 
 $t->sql("update xet.zt_files set verdict = '\\x00'");
-is(zt($hash, '')->code(), 200, 'a damaged verdict is made again');
+is(zt($hash, '')->code(), 200, 'a damaged verdict is replaced');
 
 wait_for(10, sub {
 	$t->sql("select count(*) from xet.zt_files where verdict <> '\\x00'")
 });
 
-is(zt($hash, '')->json()->{count}, 8, 'and kept again');
+is(zt($hash, '')->json()->{count}, 8, 'the new verdict is cached');
 
 $t->sql('delete from xet.zt_files');
 
@@ -419,7 +421,7 @@ is(scalar(keys %bodies), 1, 'eight first requests at once');
 $t->pg_stop();
 $r = zt($hash, '/data', i => 0);
 is($r->{status}, 503, 'no PostgreSQL');
-ok($r->header_value('Retry-After'), 'try again');
+ok($r->header_value('Retry-After'), 'Retry-After');
 $t->pg_start();
 
 wait_for(10, sub { zt($hash, '/data', i => 0)->{body} eq 'abcdefgh' });

@@ -38,19 +38,20 @@ for my $round (1, 2) {
 			$t->auth('read', 'b/b'));
 
 		is($r->code(), '404 file_not_found',
-			"$round: $route of another");
-		is($r->{body}, $gone->{body}, "$round: $route as if not there");
+			"$round: $route: another repo");
+		is($r->{body}, $gone->{body},
+			"$round: $route: as a missing file");
 		is($t->get("/api/v1/zt/$hash$route")->{status}, 401,
-			"$round: $route of nobody");
+			"$round: $route: no token");
 	}
 
 	for my $route (sort keys %routes) {
 		my $r = $t->get("/api/v1/zt/$hash$route",
 			$t->auth('read', 'a/a'));
 
-		is($r->{status}, 200, "$round: $route of its own");
+		is($r->{status}, 200, "$round: $route: its own repo");
 		is($r->header_value('Cache-Control'), 'private, no-cache',
-			"$round: not to be kept by others") if $route =~ /data/;
+			"$round: not for shared caches") if $route =~ /data/;
 	}
 
 	wait_for(10, sub { $t->sql('select count(*) from xet.zt_files') });
@@ -59,6 +60,6 @@ for my $round (1, 2) {
 $t->sql("select xet.repo_set_public('a/a', true)");
 
 is($t->get("/api/v1/zt/$hash/data?i=0", $t->auth('read', 'b/b'))
-	->{body}, 'abcdefgh', 'a public one is for all');
+	->{body}, 'abcdefgh', 'a public file is visible to all');
 
 $t->done();

@@ -50,7 +50,7 @@ my $room = length($ENV{ASAN_OPTIONS} // '') ? 3 : 1;
 my $r = $t->get("$base?limit=1", {}, timeout => 120);
 
 is($r->{status}, 200, 'the first request');
-is($r->json()->{count}, $tensors, 'all of them');
+is($r->json()->{count}, $tensors, 'all tensors');
 is($r->json()->{size}, $file->{size}, 'its size');
 
 my $first = peak() - $before;
@@ -58,7 +58,7 @@ my $first = peak() - $before;
 # 16 bytes an object, 24 a component, twice that while they grow; and the
 # reader's buffers
 
-cmp_ok($first, '<', 24 * $room, "$first MiB to check it");
+cmp_ok($first, '<', 24 * $room, "$first MiB to check the file");
 
 wait_for(10, sub { $t->sql('select count(*) from xet.zt_files') == 1 });
 
@@ -84,11 +84,11 @@ while (1) {
 }
 
 is($n, $tensors, 'listed in pages');
-is($wrong, 0, 'each as it is');
+is($wrong, 0, 'each entry is right');
 
 my $all = peak() - $before;
 
-cmp_ok($all, '<', 48 * $room, "$all MiB to list it");
+cmp_ok($all, '<', 48 * $room, "$all MiB to list the file");
 
 # by name and by number, from anywhere
 
@@ -111,10 +111,10 @@ $r = $t->get("$base/data?name=$file->{names}[77777]");
 $io = read_bytes() - $io;
 
 is($r->{body}, "\0" x 4096, 'one tensor');
-cmp_ok($io, '<', 1 << 20, "$io bytes read for it");
+cmp_ok($io, '<', 1 << 20, "$io bytes read for one tensor");
 
 is($t->get("$base/data?name=model.layers.1")->code(), '404 no_such_object',
-	'none of that name');
+	'no such name');
 is(scalar(@{ $t->get("$base?prefix=model.layers.09999")->json()
 	->{objects} }), 10, 'ten with a prefix');
 

@@ -81,15 +81,15 @@ for (
 ) {
 	my ($what, $code, $last, $past) = @$_;
 
-	is(verdict($last, '/small'), '200', "$what: the last");
-	is(verdict($past, '/small'), "422 $code", "$what: one past it");
-	is(verdict($past), '200', "$what: not by others");
+	is(verdict($last, '/small'), '200', "$what: the maximum");
+	is(verdict($past, '/small'), "422 $code", "$what: one more");
+	is(verdict($past), '200', "$what: within default limits");
 }
 
 is(verdict(attributes(map { $_ => cbor_uint(0) } 1 .. 16), '/tight'),
-	'200', 'keys: the last');
+	'200', 'keys: the maximum');
 is(verdict(attributes(map { $_ => cbor_uint(0) } 1 .. 17), '/tight'),
-	'422 too_many_keys', 'keys: one past it');
+	'422 too_many_keys', 'keys: one more');
 
 my $rank = zt_file([ [ 'two', { shape => [ 1, 1 ], data => '1234' } ],
 	[ 'three', { shape => [ 1, 1, 1 ], data => '1234' } ] ])->{bytes};
@@ -100,11 +100,11 @@ is_deeply([ map { $_->{errors} } @{ $r->{objects} } ],
 
 my $three = put(named('a' .. 'c'));
 
-is($t->get("/small/v1/zt/$three?limit=2")->code(), '200', 'page: the last');
+is($t->get("/small/v1/zt/$three?limit=2")->code(), '200', 'page: the maximum');
 is($t->get("/small/v1/zt/$three?limit=3")->code(), '400 invalid_query',
-	'page: one past it');
+	'page: one more');
 is(scalar(@{ $t->get("/small/v1/zt/$three")->json()->{objects} }), 2,
-	'page: without asking');
+	'page: the default');
 
 for my $n (64, 65) {
 	my $hash = put(zt_file([ [ 'a', { shape => [ $n ], dtype => 'u8',
@@ -180,13 +180,13 @@ is($t->get("/tight/v1/zt/$hash/data?i=0&form=decoded")->code(),
 
 $r = $t->get("/api/v1/zt/$hash/data?i=0&form=decoded",
 	{ Range => 'bytes=0-9' });
-is($r->{status}, 200, 'a range of what is decoded is not heeded');
-is(length($r->{body}), 2 << 20, 'and all of it comes');
+is($r->{status}, 200, 'a range of decoded data is ignored');
+is(length($r->{body}), 2 << 20, 'the complete data is sent');
 is($t->get("/api/v1/zt/$hash/data?i=0&form=decoded",
 	{ 'If-None-Match' => $r->header_value('ETag') })->{status}, 304,
-	'but its ETag is');
+	'a condition is not ignored');
 is($t->head("/api/v1/zt/$hash/data?i=0&form=decoded")
-	->header_value('Content-Length'), 2 << 20, 'HEAD of it');
+	->header_value('Content-Length'), 2 << 20, 'HEAD of decoded data');
 
 # a client that accepts zstd gets the frames, unless a window exceeds 8 MiB
 
@@ -201,21 +201,21 @@ $r = coded($hash);
 is($r->header_value('Content-Encoding'), 'zstd', 'coded');
 is($r->header_value('Content-Type'), 'application/octet-stream',
 	'coded: its type');
-is($r->header_value('Vary'), 'Accept-Encoding', 'coded: it varies');
+is($r->header_value('Vary'), 'Accept-Encoding', 'coded: Vary');
 ok($r->{body} eq $frame, 'coded: the stored frames');
 like($r->header_value('ETag'), qr/\.z"\z/, 'coded: another ETag');
 
 $r = coded($hash, Range => 'bytes=4-7');
-is($r->{body}, substr($frame, 4, 4), 'coded: a range of the coded form');
+is($r->{body}, substr($frame, 4, 4), 'coded: a range of the frames');
 
 $r = coded($hash, Range => 'bytes=9999-');
 is($r->code(), '416 range_not_satisfiable', 'coded: past the end');
 ok(!defined scalar $r->header_value('Content-Encoding'),
-	'coded: an error is not');
+	'coded: an error is not coded');
 
 $r = coded($hash, 'Accept-Encoding' => 'gzip, zstd;q=0');
-ok(!defined scalar $r->header_value('Content-Encoding'), 'coded: not wanted');
-ok($r->{body} eq $want, 'coded: so decoded');
+ok(!defined scalar $r->header_value('Content-Encoding'), 'coded: not accepted');
+ok($r->{body} eq $want, 'coded: then decoded');
 
 for ([ "\x68", 'zstd' ], [ "\x69", undef ]) {
 	my ($window, $coding) = @$_;
@@ -227,7 +227,7 @@ for ([ "\x68", 'zstd' ], [ "\x69", undef ]) {
 
 	is(scalar $r->header_value('Content-Encoding'), $coding,
 		'coded: the largest window') if $coding;
-	ok($r->{body} eq 'x' x 8, 'coded: one past it is decoded')
+	ok($r->{body} eq 'x' x 8, 'coded: a larger window is decoded')
 		unless $coding;
 }
 
@@ -244,10 +244,10 @@ $t->allow(qr/a decoded component was truncated/);
 
 $r = $t->get("/api/v1/zt/$cut/data?i=0&form=decoded");
 ok($r->{error} || length($r->{body}) < 2 << 20,
-	'what ends early is cut off');
+	'truncated data: a truncated response');
 
 is($t->get("/api/v1/zt/$cut/verify")->json()->{objects}[0]{errors}[0],
-	'bad_zstd', 'and does not verify');
+	'bad_zstd', 'truncated data does not verify');
 
 is(verdict(named(map { "name$_" } 0 .. 20), '/tight'),
 	'413 manifest_over_server_limit', 'manifest');
@@ -256,21 +256,22 @@ $r = $t->get('/tight/v1/zt/' . put(attributes(long =>
 	cbor_text('x' x 10))))->json();
 
 is($r->{attributes}, undef, 'attributes');
-is_deeply($r->{warnings}, [ 'attributes_not_echoed' ], 'and it is told');
+is_deeply($r->{warnings}, [ 'attributes_not_echoed' ], 'a warning is returned');
 
 # --------------------------------------------------------------------------
 # files that can't be listed
 
-is(verdict('not a zTensor file at all'), '422 not_ztensor', 'something else');
-is(verdict('short'), '422 too_short', 'a short one');
+is(verdict('not a zTensor file at all'), '422 not_ztensor',
+	'not a zTensor file');
+is(verdict('short'), '422 too_short', 'a short file');
 is(verdict(''), '422 too_short', 'the empty file');
 is(verdict('ZTEN1000' . zt_footer(0)), '422 empty_manifest', 'no manifest');
 is(verdict('ZTEN1000' . zt_footer(1 << 30)), '422 manifest_out_of_bounds',
 	'the largest manifest, out of bounds');
 is(verdict('ZTEN1000' . zt_footer((1 << 30) + 1)), '422 manifest_too_large',
-	'one past it');
+	'one byte more');
 is(verdict('ZTEN1000' . 'x' x 10 . zt_footer(18)),
-	'422 manifest_overlaps_header', 'over the header');
+	'422 manifest_overlaps_header', 'overlaps the header');
 
 # --------------------------------------------------------------------------
 # 300 tensors, damaged; the core's own tests damage every byte
@@ -308,8 +309,8 @@ for my $i (0 .. 39) {
 	ask($bytes);
 }
 
-is($faults, 0, 'damage is never our fault');
-ok($codes{'200'} && $codes{'422 bad_manifest'}, 'whatever the verdict')
+is($faults, 0, 'damage causes no 5xx');
+ok($codes{'200'} && $codes{'422 bad_manifest'}, 'any verdict')
 	or diag(explain(\%codes));
 
 is(scalar(grep { !$_ } $t->worker_pids()), 0, 'no worker has died');
@@ -333,7 +334,7 @@ EOF
 	ok(!$ok, "refused: '$limits'");
 	like($text, $limits eq '' ? qr/invalid number of arguments/
 		: qr/invalid parameter "\Q$limits\E" in .*:\d+/,
-		"and told where: '$limits'");
+		"the error has a line: '$limits'");
 }
 
 $t->done();

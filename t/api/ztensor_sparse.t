@@ -169,7 +169,7 @@ for (@bad) {
 		. ' join xet.files f on f.id = r.file_id where f.size = '
 		. length(zt_file([ $object ])->{bytes})) > 0 });
 
-	is(zt($hash, '/verify')->{body}, $r->{body}, "$name: kept");
+	is(zt($hash, '/verify')->{body}, $r->{body}, "$name: cached");
 }
 
 verify('as 1.1 leaves it: descending, and twice', sparse('t', 'csr', [ 2, 4 ],
@@ -196,7 +196,7 @@ for my $last (6, 7) {
 		zstd($v)), $last == 7 ? [ 'invalid_indices' ] : []);
 
 	is(!!zt($packed, '/verify', i => 0, role => 'indices')->json()->{ok},
-		$last == 6, "alone, it ends with $last");
+		$last == 6, "indices alone, last index $last");
 }
 
 my $turns = zt_file([
@@ -218,7 +218,7 @@ substr($bytes, 64, 0) = $shared;
 $r = zt($t->upload($bytes)->{hash}, '/verify')->json();
 
 is($r->{checked}, 12, 'four objects of the same bytes');
-ok($r->{ok}, 'and they are sound');
+ok($r->{ok}, 'and they are valid');
 
 # --------------------------------------------------------------------------
 # unchecked parts
@@ -231,7 +231,7 @@ ok(zt($hash, '/verify')->json()->{ok}, 'decoded');
 
 $r = $t->get("/tight/v1/zt/$hash/verify")->json();
 is_deeply($r->{objects}[0]{errors}, [ 'decode_too_large' ], 'not decoded');
-ok(!$r->{ok}, 'which is not ok');
+ok(!$r->{ok}, 'ok is false');
 
 for ([ 'a digest of an unknown kind', { digest => 'blake3:00' } ],
 	[ 'an encoding', { encoding => 'lz4' } ],
@@ -243,7 +243,7 @@ for ([ 'a digest of an unknown kind', { digest => 'blake3:00' } ],
 		data => '1234', %$what } ] ])->{bytes})->{hash}, '/verify')
 		->json();
 
-	ok(defined $r->{ok} && !$r->{ok}, "$name that is not known");
+	ok(defined $r->{ok} && !$r->{ok}, "unknown $name");
 }
 
 # --------------------------------------------------------------------------

@@ -113,7 +113,7 @@ sub list {
 
 	my $second = zt($hash, '');
 
-	is($second->{body}, $first->{body}, "$name: kept");
+	is($second->{body}, $first->{body}, "$name: cached");
 	is($second->{status}, $first->{status}, "$name: its status");
 
 	return $list{$name} = $second;
@@ -229,7 +229,7 @@ sub sound {
 
 	is($list{$name}{status}, 200, "$name: listed");
 	is_deeply([ grep { $_->{status} ne 'ok' } objects($name) ], [],
-		"$name: sound objects");
+		"$name: valid objects");
 	whole($name, $bytes);
 }
 
@@ -263,7 +263,7 @@ for (rows('v1.1-edge/VECTORS.tsv')) {
 		verified($name, $bytes, $1);
 
 	} else {
-		like($outcome, qr/^OK/, "$name: one that we know: $what");
+		like($outcome, qr/^OK/, "$name: a supported case: $what");
 		sound($name, $bytes);
 	}
 }

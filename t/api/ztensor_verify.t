@@ -107,23 +107,24 @@ my $hash = put([ (map { packed("large $_", $size) } 1 .. 4),
 my $r = verify($hash);
 my $json = $r->json();
 
-is($r->{status}, 200, 'too much to be decoded');
+is($r->{status}, 200, 'too much data to decode');
 is_deeply(objects($json), [ ('absent ok') x 2,
 	('not_checked ok verify_too_large') x 2, 'absent ok' ],
-	'two are, and what is small') or diag($r->{body});
+	'two and the small one are verified') or diag($r->{body});
 ok(defined $json->{ok} && !$json->{ok}, 'not ok');
-is($json->{checked}, 3, 'what was checked');
-is($json->{bytes}, 2 * length(bomb($size, 'x')) + 4, 'and its bytes');
+is($json->{checked}, 3, 'number checked');
+is($json->{bytes}, 2 * length(bomb($size, 'x')) + 4, 'their bytes');
 
 # results are cached and cost nothing; what was skipped is not cached
 
-ok(kept(3), 'three are kept');
+ok(kept(3), 'three results are cached');
 
 $json = verify($hash)->json();
 
-is_deeply(objects($json), [ ('absent ok') x 5 ], 'the others, asked again');
-ok($json->{ok}, 'which is ok');
-is($json->{checked}, 5, 'all of them');
+is_deeply(objects($json), [ ('absent ok') x 5 ],
+	'the second request verifies the others');
+ok($json->{ok}, 'ok is true');
+is($json->{checked}, 5, 'all are checked');
 
 # a component that alone exceeds the limit is never verified
 
@@ -138,7 +139,7 @@ for my $args ('', '?name=huge', '?i=0&role=data') {
 }
 
 is_deeply(objects($t->get("/api/v1/zt/$hash/verify")->json()),
-	[ 'absent ok' ], 'it is by others');
+	[ 'absent ok' ], 'verified with another limit');
 
 # --------------------------------------------------------------------------
 # lengths that are not declared, or wrong
@@ -154,11 +155,12 @@ $json = verify($hash)->json();
 
 is(join(' ', map { $json->{objects}[0]{components}{$_} }
 	qw/ values coords /), 'absent not_checked',
-	'the second is more than what is left');
+	'the second exceeds the rest of the limit');
 is_deeply($json->{objects}[0]{errors}, [ 'verify_too_large' ],
-	'which is told');
-ok(!$json->{ok}, 'not ok without it');
-ok($t->get("/api/v1/zt/$hash/verify")->json()->{ok}, 'it is by others');
+	'the error is reported');
+ok(!$json->{ok}, 'ok is false');
+ok($t->get("/api/v1/zt/$hash/verify")->json()->{ok},
+	'verified with another limit');
 
 $hash = put([ packed('lies', 2 << 20, data => bomb(64 << 20, 'x')),
 	packed('small', 1 << 20) ]);
@@ -166,7 +168,7 @@ $hash = put([ packed('lies', 2 << 20, data => bomb(64 << 20, 'x')),
 $json = verify($hash)->json();
 
 is_deeply(objects($json), [ 'unreadable ok length_mismatch', 'absent ok' ],
-	'more than was declared is not decoded');
+	'at most the declared length is decoded');
 
 # --------------------------------------------------------------------------
 # a part of the file that decodes to gigabytes does not occupy the only read
@@ -195,7 +197,7 @@ while ($n < 40 && $c->{buffer} eq '') {
 # with a bucket each of these responses needs several requests to the store
 
 cmp_ok($n, '>=', $t->s3() ? 2 : 20, 'answers to others meanwhile');
-is($wrong, 0, 'with the bytes');
+is($wrong, 0, 'with the right bytes');
 
 $r = $c->response('GET', timeout => 120);
 is_deeply(objects($r->json()), [ ('absent ok') x 8 ], 'all of them verify');

@@ -114,20 +114,21 @@ for my $name (qw/ hub_create hub_ref_put hub_move hub_settings hub_delete
 
 	my $r = $do->();
 
-	ok($way->lost(), "$name: its answer is lost");
-	like("$r->{status} $r->{body}", qr/^$want/, "$name: told what was done")
+	ok($way->lost(), "$name: its response is lost");
+	like("$r->{status} $r->{body}", qr/^$want/,
+		"$name: the first result is returned")
 		or diag($r->summary());
 
 	next if !$table;
 
 	is($t->sql("SELECT count(*) FROM xet.$table WHERE $where"), 1,
-		"$name: done once");
+		"$name: takes effect once");
 }
 
 $way->lose('hub_ref_put');
 is($t->http('DELETE', '/api/models/me/r/branch/x')->{status}, 200,
-	'a branch that goes: 200');
-ok($way->lost(), 'and its answer was lost');
+	'a branch is deleted: 200');
+ok($way->lost(), 'its first response was lost');
 is($t->http('DELETE', '/api/models/me/r/branch/x')->{status}, 404,
 	'again, by another request: 404');
 is($t->http('DELETE', "/api/v1/files/$file")->{status}, 404,
@@ -206,7 +207,7 @@ for my $name (qw/ job_keep job_done heal_later repo_forget repo_delete
 	$first = $t->sql("SELECT * FROM $args");
 	$again = $t->sql("SELECT * FROM $args");
 
-	is($again, $first, "$name: the same ($first)");
+	is($again, $first, "$name: the same result ($first)");
 }
 
 is($t->sql("SELECT max(tries) FROM xet.heals"), 1, 'heal_later: counted once');
@@ -219,7 +220,7 @@ my %elsewhere = map { $_ => 1 } qw/ xorb_heal shard_stage zt_put
 
 for my $name (sort grep { $rule{$_} ne 'READ' } keys %rule) {
 	ok($acts{$name} || $said{$name} || $elsewhere{$name},
-		"$name: is looked at");
+		"$name: is covered");
 }
 
 $t->done();

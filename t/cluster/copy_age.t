@@ -49,12 +49,12 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 
 	my $upload = start($t, $xorb);
 
-	ok($stall->wait_held('fsync', 1, 30), 'it stands still');
+	ok($stall->wait_held('fsync', 1, 30), 'the upload hangs');
 
 	my @copies = $t->xorb_files($xorb->{hash});
 
-	is(scalar @copies, 1, 'its copy is there');
-	is(row($t, $xorb), 0, 'and no row');
+	is(scalar @copies, 1, 'its copy exists');
+	is(row($t, $xorb), 0, 'it has no row');
 
 	my $old = time() - 90_000;
 
@@ -66,14 +66,15 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 	sleep(2);
 	$stall->release('fsync');
 
-	is($upload->response('POST')->{status}, 503, 'it goes on: 503');
-	is(asked($t), 1, 'it is refused once, and not sent again');
+	is($upload->response('POST')->{status}, 503,
+		'the upload continues: 503');
+	is(asked($t), 1, 'the row is refused once, no retry');
 	is(row($t, $xorb), 0, 'no row');
 	like($t->log(), qr/the copy was made \d+ seconds ago by the clock/,
 		'the log says why');
 
 	age($t, '12 hours');
-	is(post($t, $xorb)->{status}, 200, 'it is sent again');
+	is(post($t, $xorb)->{status}, 200, 'the upload is repeated');
 	is(row($t, $xorb), 1, 'a row');
 	is(scalar($t->xorb_files($xorb->{hash})), 1, 'and its copy');
 
@@ -91,7 +92,7 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 	is(scalar($t->xorb_files($ahead->{hash})), 1,
 		'clocks that differ: the copy stays');
 	age($t, '12 hours');
-	is(post($t, $ahead)->{status}, 200, 'clocks that differ: over');
+	is(post($t, $ahead)->{status}, 200, 'clocks that differ: right again');
 
 	$_->stop() for $node, $t;
 }
@@ -117,7 +118,7 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 
 	my $upload = start($t, $xorb);
 
-	ok($stall->wait_held('fsync', 1, 30), 'rebuild: another stands still');
+	ok($stall->wait_held('fsync', 1, 30), 'rebuild: another upload hangs');
 
 	my ($file) = $t->xorb_files($xorb->{hash});
 	my $old = time() - 2 * 3600;
@@ -128,7 +129,7 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 		'--store', $t->store(), '--postgres', $t->conninfo() ]);
 
 	is($status, 0, 'rebuild');
-	is(row($t, $xorb), 1, 'rebuild: it has put a row');
+	is(row($t, $xorb), 1, 'rebuild: a row is inserted');
 
 	age($t, '1 second');
 	sleep(2);
@@ -136,7 +137,7 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 
 	is($upload->response('POST')->{status}, 503, 'rebuild: 503');
 	ok(!wait_for(1, sub { $t->xorb_files($xorb->{hash}) != 1 }),
-		'rebuild: the copy that the row names is there');
+		"rebuild: the row's copy exists");
 	is(slurp($file), $xorb->{bytes}, 'rebuild: with its bytes');
 
 	$t->check();
@@ -162,8 +163,8 @@ for my $size (300_000, 20_000_000) {
 
 	age($t, '1 second');
 	is(post($t, $xorb)->{status}, 503, "$op: 503");
-	is($fault->used($rule), 1, "$op: it was late");
-	is(asked($t), 1, "$op: it is refused once");
+	is($fault->used($rule), 1, "$op: the request was delayed");
+	is(asked($t), 1, "$op: the row is refused once");
 	is(row($t, $xorb), 0, "$op: no row");
 	is((grep { m!/xorbs/! } keys %{ $s3->objects() }), 1,
 		"$op: the object stays");
@@ -209,7 +210,8 @@ for my $size (300_000, 20_000_000) {
 		my $moved = sub {
 			$t->stall()->set_clock($_[0]);
 			is($t->head("/api/v1/xorbs/default/$known->{hash}")
-				->{status}, 200, "$name: the store is asked");
+				->{status}, 200,
+				"$name: a request to the store");
 		};
 
 		$moved->($begin);
@@ -221,7 +223,7 @@ for my $size (300_000, 20_000_000) {
 			{ 'Content-Length' => length($xorb->{bytes}) });
 		$c->send(substr($xorb->{bytes}, 0, $rest));
 		ok(wait_for(30, sub { taken($fault, 'UploadPart') > 0 }),
-			"$name: a part is there");
+			"$name: a part is stored");
 
 		$moved->($end);
 		$c->send(substr($xorb->{bytes}, $rest));
@@ -233,11 +235,12 @@ for my $size (300_000, 20_000_000) {
 			keys %{ $s3->objects() };
 		my @begun = taken($fault, 'CreateMultipartUpload');
 
-		is(scalar @begun, $uploads, "$name: so many begun");
+		is(scalar @begun, $uploads, "$name: number of uploads");
 		like($begun[-1]{target}, qr!/\Q$object\E\?!,
-			"$name: the last one is the object");
+			"$name: the last upload is the object");
 		ok(wait_for(10, sub { taken($fault, 'AbortMultipartUpload')
-			== $uploads - 1 }), "$name: the others are aborted");
+			== $uploads - 1 }),
+			"$name: the other uploads are aborted");
 		is($s3->get($object)->{body} eq $xorb->{bytes}, 1,
 			"$name: its bytes");
 	}
@@ -267,12 +270,12 @@ my $rule = $fault->add(op => 'HeadObject', match => 'xorbs', do => 'hold',
 age($t, '4 seconds');
 is(post($t, $xorb)->{status}, 503, 'heal: 503');
 is($fault->used($rule), 1, 'heal: the copy was looked for');
-is(asked($t), 2, 'heal: the put, and the heal once');
-like($t->log(), qr/"xorb_heal" failed.*the copy was made/, 'heal: why');
-is(whole($t), 0, 'heal: it counts as damaged');
+is(asked($t), 2, 'heal: one insert and one heal');
+like($t->log(), qr/"xorb_heal" failed.*the copy was made/, 'heal: reason');
+is(whole($t), 0, 'heal: the xorb counts as damaged');
 age($t, '12 hours');
 is(post($t, $xorb)->{status}, 200, 'heal: again');
-is(whole($t), 1, 'heal: it is whole');
+is(whole($t), 1, 'heal: the xorb is intact');
 
 $t->done();
 

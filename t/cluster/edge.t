@@ -117,7 +117,7 @@ EOC
 
 	my $d = $origin->download($file->{hash}, size => 9000000);
 	ok($d->{data} eq $data, "$mode: other edge");
-	cmp_ok(asked($origin), '>', $asked, "$mode: other edge asks");
+	cmp_ok(asked($origin), '>', $asked, "$mode: other edge: requests");
 
 	# the second edge serves another client from its cache; that client's
 	# URLs lead to this edge
@@ -254,7 +254,7 @@ EOC
 
 	ok($other->{hash}, "$mode: a file by way of the edge");
 	ok($origin->download($other->{hash})->{data} eq mix(12, 300000),
-		"$mode: it comes back");
+		"$mode: the file is downloaded");
 
 	# a file by PUT, larger than any xorb or shard
 
@@ -278,7 +278,7 @@ EOC
 
 	ok($gone eq $raw, "$mode: cached, the origin is gone: all of the file");
 	is($edge->get('/api/health')->{status}, 502,
-		"$mode: the API is gone with it");
+		"$mode: the API is unavailable");
 
 	$_->allow(qr/connect\(\) failed/) for @edges;
 

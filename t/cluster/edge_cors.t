@@ -49,7 +49,7 @@ for my $round (1, 2) {
 
 		is($r->{status}, 206, "$who, $round");
 		is($r->header_value('Access-Control-Allow-Origin'),
-			$good ? $from : undef, "$who, $round: who may read");
+			$good ? $from : undef, "$who, $round: allowed origin");
 		is_deeply($r->{headers}{vary}, [ 'Origin' ],
 			"$who, $round: Vary");
 	}
@@ -57,8 +57,8 @@ for my $round (1, 2) {
 
 my @asked = grep { m!^/xorbs/! } split(/\n/, $t->read_file('args.log'));
 
-cmp_ok(scalar(@asked), '>', 0, 'the origin was asked');
-cmp_ok(scalar(@asked), '<=', 2, 'once for each piece');
+cmp_ok(scalar(@asked), '>', 0, 'requests to the origin');
+cmp_ok(scalar(@asked), '<=', 2, 'one for each slice');
 
 # URLs signed by the edge stay valid for longer than its cache lock may delay a
 # request
@@ -69,7 +69,7 @@ my ($lock) = $edge->read_file('nginx.conf')
 for (@asked) {
 	my ($expires) = / e=(\d+)/;
 
-	cmp_ok($expires - time(), '>', $lock + 60, 'good for long enough');
+	cmp_ok($expires - time(), '>', $lock + 60, 'valid for long enough');
 }
 
 # a preflight request
@@ -80,7 +80,7 @@ my $r = $edge->http('OPTIONS', $path, { Origin => $origins[1],
 
 is($r->{status}, 204, 'preflight');
 is($r->header_value('Access-Control-Allow-Origin'), $origins[1],
-	'preflight: who may read');
+	'preflight: allowed origin');
 
 $edge->check();
 $edge->remove();

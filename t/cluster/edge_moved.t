@@ -75,17 +75,17 @@ my ($name) = $path =~ m!/(\w{64}\.\w{8})\?!;
 my %range = (Range => "bytes=0-$entry->{url_range}{end}");
 
 is(length($edge->get($path, { Range => 'bytes=0-8388607' })->{body}), 8 << 20,
-	'two slices of before are had');
+	'two old slices are cached');
 
 between(0);
 $between->reload();
 
 my $r = $edge->get($path, \%range);
 
-is($r->{status}, 206, 'now: status');
+is($r->{status}, 206, 'new: status');
 ok($r->{body} eq substr(slurp($origin->xorb_file($name =~ s/\..*//r)), 0,
-	$entry->{url_range}{end} + 1), 'now: whole');
-is($r->header_value('ETag'), "\"$name\"", 'now: the ETag is the name');
+	$entry->{url_range}{end} + 1), 'new: complete');
+is($r->header_value('ETag'), "\"$name\"", 'new: the ETag is the name');
 
 for ($edge, $between, $origin) {
 	$_->check();

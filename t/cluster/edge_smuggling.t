@@ -81,22 +81,22 @@ for my $mode (sort keys %modes) {
 			my $put = $edge->put('/api/v1/files', "$label\n", {
 				Authorization => 'Bearer ' . 'v' x 300 });
 
-			is($put->{status}, 200, "$label: who comes next")
+			is($put->{status}, 200, "$label: the next client")
 				or diag($put->{body});
 			is($origin->get('/api/v1/files/'
 				. ($put->json()->{hash} // ''))->{body},
-				"$label\n", "$label: his bytes");
+				"$label\n", "$label: the next client's bytes");
 
 			unlike(substr(seen($origin), $before),
 				qr/smuggled|HTTP|PUT [^\n]*\n(?=.*PUT)/s,
-				"$label: nothing of it at the origin");
+				"$label: not sent to the origin");
 		}
 	}
 
 	# a response whose range differs from the one that the edge requested
 
 	unlike($edge->get($path, { Range => "bytes=$range", 'X-Lie' => 1 })
-		->{status}, qr/^206$/, "$mode: another answer than asked for");
+		->{status}, qr/^206$/, "$mode: a response of another range");
 
 	# through a cache that does not have the xorb
 

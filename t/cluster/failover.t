@@ -32,13 +32,13 @@ for my $n (1 .. 4) {
 	my $after = defined $r->{writes} ? $r->{writes} : 'never';
 
 	ok(defined $r->{writes} && $r->{writes} < patience(15),
-		"round $n: writes are back") or diag("$after s");
+		"round $n: writes work again") or diag("$after s");
 	cmp_ok($r->{acknowledged}, '>', 0,
 		"round $n: $r->{acknowledged} files were acknowledged");
-	is_deeply($r->{lost}, [], "round $n: all of them are there");
+	is_deeply($r->{lost}, [], "round $n: all files exist");
 	is_deeply($r->{reading}, [], "round $n: reads were right or 503");
 	cmp_ok($r->{data}, '>', 0, "round $n: $r->{data} data URLs");
-	is($r->{errors}, 0, "round $n: all of them were good");
+	is($r->{errors}, 0, "round $n: all data URLs worked");
 	note("writes after $after s");
 }
 
@@ -55,35 +55,35 @@ for my $n (1 .. 4) {
 		db => 'postgres');
 	$old->sql('SELECT pg_reload_conf()', db => 'postgres');
 	ok(wait_for(5, sub { $old->sql('SHOW default_transaction_read_only')
-		eq 'on' }), 'no writes any more');
+		eq 'on' }), 'no writes are accepted');
 
 	my $put = $t->put('/api/v1/files', 'nobody takes it', {},
 		timeout => 30);
 
 	is($put->{status}, 503, 'an upload meanwhile');
-	is(scalar $put->header_value('Retry-After'), 5, 'may come again');
+	is(scalar $put->header_value('Retry-After'), 5, 'Retry-After');
 
 	# detected by the upload's statement, or by a ping before it
 
 	like($t->log($from), qr/is retried: .*read-only transaction(?#
-		)|does not accept writes;/, 'the old one is found out');
+		)|does not accept writes;/, 'the old primary is detected');
 
 	$new->promote();
 
 	my $writes = $f->wait_writes($killed, 30);
 
 	ok(defined $writes && $writes < patience(15),
-		'uploads go to the other one') or diag($writes // 'never');
+		'uploads go to the new primary') or diag($writes // 'never');
 	cmp_ok($new->sql('SELECT count(*) FROM xet.files'), '>',
 		$old->sql('SELECT count(*) FROM xet.files'),
-		'and to it alone');
+		'and only to the new one');
 
 	my $end = $f->stop();
 
 	cmp_ok($end->{acknowledged}, '>', 10,
 		"$end->{acknowledged} files in all");
-	is_deeply($end->{lost}, [], 'none was lost');
-	is_deeply($end->{reading}, [], 'none was missing for a moment');
+	is_deeply($end->{lost}, [], 'no file was lost');
+	is_deeply($end->{reading}, [], 'no file was ever missing');
 
 	$old->kill();
 	$f->{primary} = $new;
@@ -104,11 +104,11 @@ for my $n (1 .. 4) {
 	my $writes = $f->wait_writes($hung, 40);
 
 	ok(defined $writes && $writes < patience(15),
-		'uploads go on beside a machine that hangs')
+		'uploads work while a machine hangs')
 		or diag($writes // 'never');
 	note("writes after $writes s") if $writes;
 	like($t->log($from), qr/closing \d+ PostgreSQL session/,
-		'its sessions were given up');
+		'its sessions were closed');
 
 	$old->thaw();
 	$old->kill();
@@ -148,7 +148,7 @@ for my $n (1 .. 4) {
 		$r = $got if $got && $got->{status};
 	}
 
-	is($r && $r->{status}, 503, 'it is not acknowledged');
+	is($r && $r->{status}, 503, 'the upload is not acknowledged');
 	$c->close();
 
 	# a retry does not acknowledge data that only the primary has
@@ -156,14 +156,14 @@ for my $n (1 .. 4) {
 	$c = $t->http_start('PUT', '/api/v1/files',
 		{ 'Content-Length' => length($body) }, $body);
 
-	ok(wait_for(10, sub { $waits->() }), 'nor is it, sent again');
+	ok(wait_for(10, sub { $waits->() }), 'a retry waits as well');
 
 	CORE::kill('CONT', $_) for $standby->pid(),
 		Test::Xet::Process::children($standby->pid());
 	$standby->thaw();
 
 	is($c->response('PUT', timeout => 30)->{status}, 200,
-		'before the standby has it');
+		'acknowledged when the standby has it');
 }
 
 $f->follower()->kill();

@@ -122,7 +122,7 @@ frozen(1, sub {
 });
 
 settle();
-unlike(refs(), qr/late2/, 'a request behind another one: not begun');
+unlike(refs(), qr/late2/, 'a pipelined request: not begun');
 
 # --------------------------------------------------------------------------
 # the client waits
@@ -135,12 +135,12 @@ frozen(8, sub { $c = begin($two, @{ commit_of('r', inline('d', 'd')) }) });
 
 my $r = $c->response('POST');
 
-is($r->{status}, 503, 'halted for long: 503') or diag($r->summary());
+is($r->{status}, 503, 'stopped for long: 503') or diag($r->summary());
 is($r->refusal()->[2] =~ s!.*(server_halted).*!$1!sr, 'server_halted',
-	'and why');
-ok($r->header_value('Retry-After'), 'to be sent again');
+	'code');
+ok($r->header_value('Retry-After'), 'Retry-After');
 is($t->get('/me/r/resolve/main/d')->{status}, 404, 'nothing is committed');
-is($two->get('/me/r/resolve/main/c')->{body}, 'c', 'reads go on');
+is($two->get('/me/r/resolve/main/c')->{body}, 'c', 'reads work');
 
 sleep(1.5);
 is(commit($two, 'r', inline('d', 'd'))->{status}, 200, 'sent again: 200');
@@ -165,13 +165,13 @@ my $upload = "'\\x" . '01' x 16 . "'";
 
 is($t->sql("SELECT xet.hub_stage($upload, 0, '{5}', ARRAY['a'::bytea], '{0}',"
 	. " '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}')"), 1,
-	'a deletion of it, staged');
+	'a deletion of the path, staged');
 
 for my $seen ([ $head, '409' ], [ head(), '200' ]) {
 	is($t->sql("SELECT status FROM xet.hub_commit(ROW(0, 'me', 'r', true,"
 		. " '{}', true, ''), 'main', $upload, NULL, 'x', 'late', '',"
 		. " 1, '$seen->[0]')"),
-		$seen->[1], "by who has seen $seen->[0]: $seen->[1]");
+		$seen->[1], "seen head $seen->[0]: $seen->[1]");
 }
 
 # two concurrent commits without a parent to one path: both succeed, in any
@@ -209,7 +209,8 @@ sub frozen {
 
 sub settle {
 	sleep(0.5);
-	is($two->get('/api/v1/health/live')->{status}, 200, 'it is awake');
+	is($two->get('/api/v1/health/live')->{status}, 200,
+		'the node continues');
 	wait_for(20, sub { $t->sql('SELECT count(*) FROM pg_stat_activity'
 		. " WHERE state = 'active' AND pid <> pg_backend_pid()"
 		. " AND backend_type = 'client backend'") == 0 });

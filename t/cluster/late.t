@@ -81,7 +81,7 @@ ok(wait_for(20, sub { $t->pg_blocked() >= @acts }), 'a session for each');
 $lock->run('ROLLBACK');
 $lock->close();
 is(join(' ', map { $_->response('POST')->{status} } @c),
-	join(' ', map { 200 } @acts), 'all are done');
+	join(' ', map { 200 } @acts), 'all sessions are idle');
 
 # --------------------------------------------------------------------------
 # the client has gone
@@ -102,7 +102,8 @@ like($t->log(), qr/the statement arrived too late/, 'which is logged');
 
 frozen(6, sub { @c = map { begin(@$_[1 .. 3]) } @acts });
 is(join(' ', map { $_->response('POST')->{status} } @c),
-	join(' ', map { 200 } 2 .. @acts) . ' 204', 'who waits is served');
+	join(' ', map { 200 } 2 .. @acts) . ' 204',
+	'waiting clients are served');
 ok(!$_->[4]->(), "$_->[0]: is changed") for @acts;
 
 # a short stop has no effect
@@ -111,7 +112,7 @@ frozen(1, sub {
 	@c = (begin('POST', '/api/models/me/r/branch/short', '{}'));
 	sleep(0.3);
 });
-is($c[0]->response('POST')->{status}, 200, 'a short halt');
+is($c[0]->response('POST')->{status}, 200, 'a short stop');
 
 # --------------------------------------------------------------------------
 # deadlines by the clock of PostgreSQL
@@ -156,7 +157,7 @@ sub settle {
 		. " WHERE state = 'active' AND pid <> pg_backend_pid()"
 		. " AND backend_type = 'client backend'") == 0 });
 	sleep(0.5);
-	is($t->get('/api/v1/health')->{status}, 200, 'PostgreSQL is awake');
+	is($t->get('/api/v1/health')->{status}, 200, 'PostgreSQL continues');
 }
 
 sub rules {

@@ -129,10 +129,10 @@ my $losers = 2 * $clients - 1;
 
 is_deeply(\%xorbs, { "$losers 200 {\"was_inserted\":false},"
 	. " 1 200 {\"was_inserted\":true}" => $rounds },
-	"a xorb, $rounds times: one has inserted it")
+	"a xorb, $rounds times: inserted once")
 	or diag(explain(\%xorbs));
 is_deeply(\%shards, { "$losers 200 0, 1 200 1" => $rounds },
-	"a shard, $rounds times: one has registered it")
+	"a shard, $rounds times: registered once")
 	or diag(explain(\%shards));
 
 my $rows = $t->rows();
@@ -151,7 +151,7 @@ for my $file (@files) {
 	}
 }
 
-is($wrong, undef, 'each node gives out what came to either');
+is($wrong, undef, 'each node serves files of both nodes');
 
 # --------------------------------------------------------------------------
 # a xorb to one node, its shard to the other, the file from the first
@@ -174,7 +174,7 @@ for my $round (1 .. 20) {
 		|| $d->{data} ne $data;
 }
 
-is($wrong, undef, 'what one has stored the other knows at once');
+is($wrong, undef, 'data is visible at the other node at once');
 
 # no data is lost when a node stops
 
@@ -182,6 +182,6 @@ $_->check_fds() for @nodes;
 $other->stop();
 
 my $d = $t->download($files[-1][0], size => length($files[-1][1]));
-is_deeply($d->{errors}, [], 'without the other');
+is_deeply($d->{errors}, [], 'without the other node');
 
 $t->done();

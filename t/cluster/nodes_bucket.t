@@ -86,12 +86,12 @@ for my $round (1 .. 4) {
 		} 0, 1);
 
 	ok((grep { $_ == 200 } @status), "healed by both: @status");
-	is((grep { $_ != 200 && $_ != 503 } @status), 0, 'and no error');
+	is((grep { $_ != 200 && $_ != 503 } @status), 0, 'no error');
 	ok(wait_for(20, sub { objects($x[0]) == 1 }), 'one object')
 		or diag(objects($x[0]));
-	isnt((objects($x[0]))[0], $name, 'another one');
+	isnt((objects($x[0]))[0], $name, 'another object');
 	is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at'
-		. ' IS NOT NULL'), 0, 'nothing is damaged');
+		. ' IS NOT NULL'), 0, 'no damage is recorded');
 	same("healed by both, round $round", $file);
 }
 
@@ -108,10 +108,10 @@ for my $round (1 .. 4) {
 		'/api' . commit_path($x, $grant), '' ] } @nodes);
 
 	ok((grep { $_ == 200 } @status), "two commits: @status");
-	is((grep { $_ !~ /^(?:200|404)$/ } @status), 0, 'and no error');
+	is((grep { $_ !~ /^(?:200|404)$/ } @status), 0, 'no error');
 	readable("two commits, round $round", $x);
 	ok(wait_for(20, sub { !staged() && objects($x) == 1 }),
-		'nothing else is left') or diag(staged(), objects($x));
+		'no staged object is left') or diag(staged(), objects($x));
 }
 
 # --------------------------------------------------------------------------
@@ -149,7 +149,7 @@ for my $round (1 .. 4) {
 
 	collector(1);
 	ok(wait_for(30, sub { !grep { $_ eq $name } objects($x) }),
-		'collected: the old object goes');
+		'collected: the old object is removed');
 	settled();
 	collector(0);
 	same('collected: it is there', $file);
@@ -162,19 +162,20 @@ for my $round (1 .. 4) {
 	my ($x) = encodings(70000);
 	my $made = send_xorb($t, $x->{raw}, scheme => 'none');
 
-	is(ask($two, $x)->{status}, 200, 'told: it is there');
+	is(ask($two, $x)->{status}, 200, 'reported: the xorb exists');
 	collector(1);
-	ok(wait_for(30, sub { !objects($x) }), 'told: it is collected');
+	ok(wait_for(30, sub { !objects($x) }),
+		'reported: the xorb is collected');
 	collector(0);
 
 	my $file = eval { register_file($two, [ [ $made ] ]) };
 
-	like($@, qr/400 .*unknown_xorb/, 'told: no shard is taken');
+	like($@, qr/400 .*unknown_xorb/, 'reported: the shard is refused');
 
 	my $grant = grant($two, $x);
 
 	put_granted($grant, $x->{bytes});
-	is(commit($t, $x, $grant)->{status}, 200, 'told: sent again');
+	is(commit($t, $x, $grant)->{status}, 200, 'reported: sent again');
 	same('told: and taken', register_file($two, [ [ $made ] ]));
 }
 
@@ -195,7 +196,8 @@ for my $round (1 .. 4) {
 	collector(1);
 	rounds();
 	collector(0);
-	is_deeply([ objects($x) ], [ $name ], 'noted: what has a row stays');
+	is_deeply([ objects($x) ], [ $name ],
+		'recorded: a copy with a row stays');
 	same('noted: it is there', $file);
 	$t->sql('DELETE FROM xet.gc_copies');
 }
@@ -232,15 +234,15 @@ for my $round (1 .. 4) {
 	sweep('young');
 
 	is(scalar(objects($x)), 1, 'young: the copy stays');
-	is(scalar(staged()), 1, 'young: what was put stays');
+	is(scalar(staged()), 1, 'young: the staged object stays');
 	$fault->clear();
 
 	my $r = $c->response('POST', timeout => 30);
 
 	is($r->{status}, 200, 'young: acknowledged');
-	readable('young: it is there', $x);
+	readable('young: the xorb exists', $x);
 	is(commit($t, $y, $grant)->{status}, 200, 'young: committed');
-	readable('young: what was put', $y);
+	readable('young: the staged xorb', $y);
 	newest("interval '0'");
 }
 
@@ -273,17 +275,18 @@ for my $round (1 .. 4) {
 	$t->sql("SELECT xet.job_now('orphans')");
 	collector(1);
 	ok(wait_for(30, sub { $t->pg_blocked() > 0 }),
-		'a backup: is between the looks');
+		'a backup: between the two checks');
 	$backup->run("SELECT pg_advisory_lock_shared(hashtext('xet.copies'),"
 		. ' 0)');
 	$t->sql($function);
 	$gate->close();
 	rounds();
-	is(scalar(objects($x)), 2, 'a backup: what it may have read stays');
+	is(scalar(objects($x)), 2, 'a backup: the copy stays');
 
 	$backup->close();
 	sweep('a backup has ended');
-	is_deeply([ objects($x) ], [ $name ], 'a backup has ended: it goes');
+	is_deeply([ objects($x) ], [ $name ],
+		'a backup has ended: the copy is removed');
 	$s3->set_clock(0);
 	newest("interval '0'");
 	same('a backup: what has a row', $file);
@@ -308,7 +311,7 @@ for my $which ('before', 'reading', 'made') {
 		$c->start('POST', '/api' . commit_path($x, $grant),
 			{ 'Content-Length' => 0 });
 		ok(wait_for(10, sub { $fault->used($rule) }),
-			"swept $which: is under way");
+			"swept $which: in progress");
 	}
 
 	$s3->must('DELETE', $_) for staged();
@@ -464,7 +467,7 @@ for my $round (1 .. 12) {
 	}
 }
 
-is($files, 12, 'all were taken');
+is($files, 12, 'all files were accepted');
 ok(settled(), 'the collector has nothing to do');
 same("acknowledged: $_->{hash}", $_) for @files;
 is_deeply([ staged() ], [], 'nothing is staged');
@@ -485,13 +488,13 @@ ok(wait_for(30, sub { objects() == $t->sql('SELECT count(*) FROM xet.xorbs')
 	}
 
 	cmp_ok(scalar keys %made, '>', 50, 'copies were made');
-	is("@twice", '', 'each has a name of its own');
+	is("@twice", '', 'each has its own name');
 }
 
 my $verify = xet(undef, { env => { XET_POSTGRES => $t->conninfo() } },
 	'verify', '--store', $t->conf_store());
 
-is($verify->{code}, 0, 'the store is right') or diag($verify->{out},
+is($verify->{code}, 0, 'the store is consistent') or diag($verify->{out},
 	$verify->{err});
 
 $t->done();

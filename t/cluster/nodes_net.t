@@ -118,13 +118,14 @@ my $inside = inside($nodes[1], 'a/a@ann');
 is($inside->{status}, 503, 'cut off: nothing is acknowledged there');
 progress('cut off: the others go on', 40);
 ok(wait_for(30, sub { $t->sql("SELECT count(*) FROM xet.jobs WHERE"
-	. " name = 'gc' AND until > now()") }), 'cut off: somebody collects');
+	. " name = 'gc' AND until > now()") }),
+	'cut off: another node collects');
 
 $machines[1]->mend();
 $at{mended} = time();
 
 ok(wait_for(30, sub { upload($nodes[1], 'back')->{status} == 200 }),
-	'it is back: uploads');
+	'reconnected: uploads');
 $load->nodes(@nodes);
 progress('it is back: all go on', 40);
 $load->stop();
@@ -132,7 +133,7 @@ $load->stop();
 # --------------------------------------------------------------------------
 # the responses that clients got
 
-is(join("\n", $load->bad()), '', 'no answer that is false');
+is(join("\n", $load->bad()), '', 'no wrong response');
 
 my %allowed = map { $_->addr() => [] } @nodes;
 
@@ -142,7 +143,7 @@ push @{ $allowed{$nodes[1]->addr()} }, [ 'cut', 'mended', qr/^refused|^cut/ ];
 
 my @failed = grep { !allowed($_) } $load->failures();
 
-is(scalar @failed, 0, 'no request has failed but where a node was leaving')
+is(scalar @failed, 0, 'failures only where a node was leaving')
 	or diag(join("\n", map { join(' ', $_->{time} - $at{begin},
 		@$_{qw/ addr what status /}) } @failed[0 .. 9]),
 		explain({ map { $_ => $at{$_} - $at{begin} } keys %at }));
@@ -169,7 +170,7 @@ for my $node (@nodes) {
 	$c->close();
 }
 
-is(join(', ', sort keys %missing), '', 'all of them, at every node');
+is(join(', ', sort keys %missing), '', 'all files, at every node');
 
 # --------------------------------------------------------------------------
 # a limit, with room for one of four uploads, sent to four nodes at once
@@ -205,7 +206,7 @@ for my $round (1 .. 3) {
 
 	is("@status", '200 413 413 413', "a limit at four nodes, $round");
 	is($t->sql("SELECT logical FROM xet.usage_list() WHERE name = 'b/b'"),
-		$used + $room, 'and so much counts');
+		$used + $room, 'and is counted');
 }
 
 # --------------------------------------------------------------------------
@@ -220,12 +221,13 @@ ok(wait_for(60, sub { settled() }), 'the collector has nothing to do')
 my $verify = xet(undef, { env => { XET_POSTGRES => $t->conninfo() } },
 	'verify', '--store', store());
 
-is($verify->{code}, 0, 'the store is right') or diag($verify->{out},
+is($verify->{code}, 0, 'the store is consistent') or diag($verify->{out},
 	$verify->{err});
 is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
-	'what is counted is there');
+	'the sums are right');
 is($t->sql('SELECT sum(stored_size) FROM xet.xorbs'),
-	$t->sql('SELECT sum(bytes) FROM xet.charges'), 'all is charged once');
+	$t->sql('SELECT sum(bytes) FROM xet.charges'),
+	'each xorb is charged once');
 
 # copies remain of the killed node and of the node that was cut off
 
@@ -241,7 +243,7 @@ if (!$bucket) {
 	$t->let_age();
 	$t->sql("SELECT xet.job_now('orphans')");
 
-	ok(wait_for(60, sub { !orphans() }), 'and they go')
+	ok(wait_for(60, sub { !orphans() }), 'and are removed')
 		or diag(join("\n", orphans()));
 }
 

@@ -51,7 +51,7 @@ $t->pg()->start();
 $_->nginx()->run() for @nodes;
 
 ok(wait_for(60, sub { $_->get('/api/health')->{status} == 200 }),
-	'both begin') for @nodes;
+	'both nodes start') for @nodes;
 is($t->sql('SELECT count(*) FROM xet.store'), 1, 'with one store');
 
 # --------------------------------------------------------------------------
@@ -65,7 +65,7 @@ $load->start(uploads => 3, reads => 2, deletes => 1);
 ok(wait_for(60, sub { $load->acknowledged() >= 100 }), 'uploads');
 $load->stop();
 
-is(join("\n", $load->bad()), '', 'no answer that is false');
+is(join("\n", $load->bad()), '', 'no wrong response');
 is(join("\n", map { "@$_{qw/ addr what status /}" } $load->failures()), '',
 	'no request has failed');
 
@@ -81,14 +81,14 @@ for my $file ($load->acknowledged()) {
 }
 
 is(join(', ', sort keys %missing), '',
-	'what was acknowledged, at both nodes');
+	'acknowledged files, at both nodes');
 
 ok(wait_for(60, sub { settled() }), 'the collector has nothing to do');
 
 my $verify = xet(undef, { env => { XET_POSTGRES => $t->conninfo() } },
 	'verify', '--store', $real);
 
-is($verify->{code}, 0, 'the store is right') or diag($verify->{out},
+is($verify->{code}, 0, 'the store is consistent') or diag($verify->{out},
 	$verify->{err});
 is(scalar(names()), $t->sql('SELECT count(*) FROM xet.xorbs'),
 	'a copy for each row');
@@ -113,32 +113,32 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 	$two->allow(qr/\Q$file->{xorbs}[0]{hash}\E/);
 
 	like($two->get("/api/v1/files/$file->{hash}")->{status}, qr/^5/,
-		'back: it is away');
-	is(damaged(), 1, 'back: and on record');
+		'back: the copy is missing');
+	is(damaged(), 1, 'back: the loss is recorded');
 
 	rename("$dir/away", $copy) or die;
 	$t->sql('UPDATE xet.xorbs SET damaged_at = NULL');
 
 	my $r = $two->get("/api/v1/files/$file->{hash}");
 
-	is($r->{status}, 200, 'back: it is there');
+	is($r->{status}, 200, 'back: the copy exists');
 	ok($r->{body} eq $data, 'back: its bytes');
-	is(damaged(), 0, 'back: it is not called damaged');
+	is(damaged(), 0, 'back: no damage is recorded');
 
 	# a HEAD request also finds such a copy
 
 	rename($copy, "$dir/away") or die;
 	is($two->head("/api/v1/xorbs/default/$file->{xorbs}[0]{hash}")
-		->{status}, 404, 'back: asked for while it is away');
+		->{status}, 404, 'back: HEAD while it is missing');
 
 	# after a HEAD request the row is marked later than the response is
 	# sent
 
-	ok(wait_for(10, sub { damaged() == 1 }), 'back: and on record again');
+	ok(wait_for(10, sub { damaged() == 1 }), 'back: recorded again');
 	rename("$dir/away", $copy) or die;
 	$t->sql('UPDATE xet.xorbs SET damaged_at = NULL');
 	is($two->head("/api/v1/xorbs/default/$file->{xorbs}[0]{hash}")
-		->{status}, 200, 'back: asked for when it is there');
+		->{status}, 200, 'back: HEAD when it exists');
 }
 
 # --------------------------------------------------------------------------
@@ -156,13 +156,13 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 
 		my $r = $two->get("/api/v1/files/$file->{hash}");
 
-		is($r->{status}, 200, "stale, $n times: answered")
+		is($r->{status}, 200, "stale, $n times: status")
 			or diag($r->summary());
 		ok($r->{body} eq $data, "stale, $n times: its bytes");
 		$shares[1]->stale(0);
 	}
 
-	is(damaged(), 0, 'stale: it is not called damaged');
+	is(damaged(), 0, 'stale: no damage is recorded');
 }
 
 # one node heals the xorb while the other node has the file open
@@ -192,7 +192,7 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 	my $r = $c->response('GET', timeout => 60);
 
 	is($r->{status}, 200, 'healed: a reader');
-	ok($r->{body} eq $data, 'healed: has all of it')
+	ok($r->{body} eq $data, 'healed: gets all bytes')
 		or diag(length($r->{body}) . ' ' . ($r->{error} // ''));
 
 	$r = $two->get("/api/v1/files/$file->{hash}", {}, timeout => 60);
@@ -201,7 +201,7 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 	my $d = $two->download($file->{hash}, size => length($data));
 
 	is_deeply($d->{errors}, [], 'healed: by URLs of the other node');
-	ok(($d->{data} // '') eq $data, 'healed: their bytes');
+	ok(($d->{data} // '') eq $data, 'healed: the bytes of the URLs');
 	is(damaged(), 0, 'healed: nothing is damaged');
 }
 
@@ -221,12 +221,12 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 	$two->stop();
 	$two->run();
 	ok(-e $young, 'left: by a node that may be alive');
-	ok(!-e $old, 'left: by one that has died');
+	ok(!-e $old, 'left: by a node that has died');
 	unlink($young);
 }
 
 cmp_ok($shares[$_]->seen('negative'), '>', 0,
-	'a node was told of what was not there before') for 1;
+	'a cached ENOENT was outdated') for 1;
 
 $t->done();
 

@@ -91,7 +91,7 @@ for my $when (qw/ waits lost looks /) {
 		$marked = left($when, $time) and last;
 	}
 
-	ok($marked, "left, $when: it is on record") unless $when eq 'lost';
+	ok($marked, "left, $when: damage is recorded") unless $when eq 'lost';
 }
 
 sub left {
@@ -110,7 +110,7 @@ sub left {
 	if ($when eq 'looks') {
 		freeze();
 		$lock->unlock();
-		ok(frozen(), "$name: it does");
+		ok(frozen(), "$name: it looks for the copy");
 	}
 
 	$c->abort();
@@ -148,12 +148,12 @@ for my $how (qw/ xorb file /) {
 	$machines[1]->cut();
 	$machines[1]->reset($net, 5432);
 	ok($two->wait_log(qr/database_unavailable|connecting to PostgreSQL/,
-		60, $from), "never, $how: there is no session");
+		60, $from), "never, $how: no session");
 
 	# PostgreSQL checks every second whether clients are still connected
 
 	ok(wait_for(30, sub { $t->pg_blocked() == 0 }),
-		"never, $how: nobody waits for the lock any more");
+		"never, $how: no statement waits any more");
 	$machines[1]->mend();
 
 	my $r = $c->response($method, timeout => 90);
@@ -169,11 +169,11 @@ for my $how (qw/ xorb file /) {
 	my $file = $two->upload($data, scheme => 'none', send => 0);
 
 	is($t->get("/api/v1/files/$file->{hash}")->{body}, $data,
-		"never, $how: and there");
+		"never, $how: the file exists");
 	is($t->http('DELETE', "/api/v1/files/$file->{hash}")->{status}, 204,
 		"never, $how: deleted");
 	ok(wait_for(30, sub { $t->sql('SELECT count(*) FROM xet.xorbs')
-		== 0 }), "never, $how: all is gone");
+		== 0 }), "never, $how: everything is deleted");
 }
 
 $t->done();
@@ -248,7 +248,7 @@ sub again {
 	is($t->http('DELETE', "/api/v1/files/$file->{hash}")->{status}, 204,
 		"$name: deleted");
 	ok(wait_for(30, sub { !names() && rows() == 0 }),
-		"$name: all is gone");
+		"$name: everything is deleted");
 }
 
 # Look-ups of copies hang until thaw().

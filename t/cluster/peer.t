@@ -359,12 +359,12 @@ whole($small[$_], "small $_ is whole") for 0 .. $#small;
 whole($large, 'the large one is whole');
 
 like($t->log($start), qr!\Q$small[3]{x}{hash}\E\S* is intact and available!,
-	'what was not damaged is not fetched');
+	'an intact xorb is not fetched');
 like($t->log($start), qr!$_->{x}{hash} was repaired from "\Q$good\E/v1/xorbs!,
 	'told') for @small[0, 1, 2, 4], $large;
 like($t->log($start),
 	qr/request to peer "http\S+:$nobody\S+" failed:.*connect/i,
-	'a peer that is away is told, and the next one asked');
+	'a missing peer is logged, the next is used');
 
 # --------------------------------------------------------------------------
 # false responses: each is reported, none is accepted, and the good peer is
@@ -497,7 +497,7 @@ ok(wait_for(120, sub {
 	$most = $rss if $rss > $most;
 
 	return damaged() == 0;
-}), 'lies: all is healed') or diag($t->log($at));
+}), 'lies: everything is healed') or diag($t->log($at));
 
 cmp_ok($most - $before, '<', 64 * 1024, 'lies: no memory is eaten');
 
@@ -509,7 +509,7 @@ for my $i (0 .. $#lies) {
 
 	whole($lied[$i], "$name: GET");
 	is(scalar(grep { $_ =~ $log && m!/lies/$liar[$i]/! } @lines), 1,
-		"$name: told")
+		"$name: logged")
 		or diag(map { "$_\n" } @lines);
 	is(scalar(grep { /was repaired from "\Q$good\E/ } @lines), 1,
 		"$name: by whom");
@@ -536,14 +536,14 @@ for my $i (0 .. $#lies) {
 		"$lies/has_not", $good ]);
 	mark(@f);
 
-	ok(wait_for(60, sub { damaged() == 0 }), 'down: the next one heals');
+	ok(wait_for(60, sub { damaged() == 0 }), 'down: the next peer heals');
 
 	for my $lie (sort(keys %lie), 'has_not') {
 		my $n = 0;
 
 		$n += asked("$_->{x}{hash}.$lie") for @f;
 		is($n, $lie =~ /^(?:400|has_not)$/ ? 4 : 1,
-			"down: $lie: asked");
+			"down: $lie: requested");
 	}
 
 	like($t->log($at), qr!\[info\].*does not have "\Q$lies\E/has_not/v1!,
@@ -579,13 +579,13 @@ for my $i (0 .. $#lies) {
 
 	ok(wait_for(30, sub {
 		$t->log($at) =~ /\Q$f->{x}{hash}\E\S* is damaged and could/
-	}), 'nobody has it: told');
+	}), 'no peer has it: logged');
 
 	unlike($t->log($at), qr/peer (?:answers|fails)/,
-		'nobody has it: 404 is no error');
+		'no peer has it: 404 is no error');
 
 	$t->post("/api/v1/xorbs/default/$f->{x}{hash}", \$f->{x}{bytes});
-	is(damaged(), 0, 'nobody has it: an upload heals');
+	is(damaged(), 0, 'no peer has it: an upload heals');
 }
 
 # --------------------------------------------------------------------------
@@ -603,7 +603,7 @@ peers(peers => [ "$lies timeout=1h", $good ]);
 
 	ok(wait_for(30, sub {
 		-e $t->dir() . "/lies/asked.$f->{x}{hash}"
-	}), 'a peer that hangs is asked');
+	}), 'a hanging peer is used');
 
 	my $began = time();
 
@@ -624,14 +624,14 @@ peers(peers => [ "$lies timeout=1h", $good ]);
 	ok(wait_for(20, sub {
 		my %is = map { $_ => 1 } $t->worker_pids();
 		!grep { $is{$_} } @old
-	}), 'the workers of before exit');
+	}), 'the old workers exit');
 
 	again();
 	unlink($t->dir() . "/lies/asked.$f->{x}{hash}");
 
 	ok(wait_for(60, sub {
 		-e $t->dir() . "/lies/asked.$f->{x}{hash}"
-	}), 'the peer is asked again');
+	}), 'the peer is used again');
 
 	lie($f->{x}{hash}, none());
 
@@ -639,7 +639,7 @@ peers(peers => [ "$lies timeout=1h", $good ]);
 	again();
 
 	ok(wait_for(90, sub { damaged() == 0 }),
-		'after the death of the workers another one heals');
+		'another worker heals afterwards');
 	whole($f, 'GET after that');
 }
 
@@ -677,7 +677,7 @@ for (
 	if ($log) {
 		ok(wait_for(60, sub { $t->log($at) =~ /not be fetched from/ }),
 			"$name: not healed");
-		like($t->log($at), $log, "$name: told");
+		like($t->log($at), $log, "$name: logged");
 
 		$t->post("/api/v1/xorbs/default/$f->{x}{hash}",
 			\$f->{x}{bytes});

@@ -135,27 +135,27 @@ sub frozen {
 # --------------------------------------------------------------------------
 # a standby that follows the primary
 
-ok(readable(1), 'a standby is found to be readable')
+ok(readable(1), 'the standby is readable')
 	or diag(substr($t->log(), -2000));
 is(figure('xet_standby_nearest{standby="1"}'), 1, 'and the nearest');
 ok(figure('xet_standby_answer_microseconds{standby="1"}') > 0,
 	'its distance is measured');
-ok(figure('xet_standby_lag_seconds{standby="1"}') < 2, 'and its lag');
+ok(figure('xet_standby_lag_seconds{standby="1"}') < 2, 'its lag is measured');
 
 is(asked(uri($old[0])), '200 standby', 'a reconstruction');
 is(asked(uri($big), headers => { Range => 'bytes=100000-1500000' }),
 	'200 standby', 'a range of one');
 is(asked("/api/v1/files/$old[0]{hash}"), '200 standby', 'a file');
 is(asked("/api/v1/reconstructions/$none"), '404 primary, again',
-	'what neither has: the primary has the last word');
-is(asked("/api/v1/files/$none"), '404 primary, again', 'and for a file');
+	'a missing file: the primary decides');
+is(asked("/api/v1/files/$none"), '404 primary, again', 'a missing file by GET');
 is(asked("/api/v1/chunks/default/$none"), '404 primary, again',
-	'and for a chunk');
+	'a missing chunk');
 is($t->get("/api/v1/chunks/default/$big->{xorbs}[0]{chunks}[0]{hash}")
-	->{status}, 200, 'a chunk, which is put on record');
+	->{status}, 200, 'a chunk, which is recorded');
 $pg->followed($sb);
 is(asked("/api/v1/chunks/default/$big->{xorbs}[0]{chunks}[0]{hash}"),
-	'200 standby', 'a chunk that is on record');
+	'200 standby', 'a recorded chunk');
 
 my $d = $t->download($big->{hash}, size => 3000000);
 
@@ -165,7 +165,7 @@ is($d->{data}, random_bytes(5, 3000000), 'the same bytes');
 is($sb->sql("SELECT count(*) > 0 FROM pg_stat_activity"
 	. " WHERE application_name = 'nginx-xet'"), 't', 'sessions are there');
 unlike($sb->log(), qr/cannot execute|read-only transaction/,
-	'nothing was written to it');
+	'nothing was written to the standby');
 
 # --------------------------------------------------------------------------
 # lag hides no acknowledged data
@@ -178,9 +178,9 @@ frozen(sub {
 			scheme => 'none');
 
 		is($t->get(uri($file))->{status}, 200,
-			"acknowledged a moment ago, $n: its node");
+			"just acknowledged, $n: its node");
 		is($other->get(uri($file))->{status}, 200,
-			"acknowledged a moment ago, $n: the other node");
+			"just acknowledged, $n: the other node");
 		is($other->get("/api/v1/files/$file->{hash}")->{body},
 			random_bytes($seed, 30000 + $n), "its bytes, $n");
 
@@ -194,19 +194,19 @@ frozen(sub {
 		is_deeply([ $batch->{status},
 			sort keys %{ $batch->json()->{files} || {} } ],
 			[ 200, sort $old[1]{hash}, $file->{hash} ],
-			"both in one answer, $n");
+			"both in one response, $n");
 	}
 });
 
 # --------------------------------------------------------------------------
 # how long the standby shows outdated data
 
-ok(readable(1), 'read from again');
+ok(readable(1), 'the standby is readable again');
 
 my $gone = $t->upload(random_bytes(++$seed, 40000), scheme => 'none');
 
 $pg->followed($sb);
-ok(readable(1), 'read from with a new file');
+ok(readable(1), 'readable, with a new file');
 
 frozen(sub {
 	is($t->http('DELETE', "/api/v1/files/$gone->{hash}")->{status}, 204,
@@ -216,16 +216,16 @@ frozen(sub {
 	my $hidden = wait_for(10, sub {
 		$t->get(uri($gone))->{status} == 404 });
 
-	ok($hidden, 'it is gone while the standby knows nothing of it');
+	ok($hidden, 'gone before the standby replays that');
 	cmp_ok(time() - $start, '<', patience(3), 'in the time of lag=');
 
-	ok(readable(0), 'a standby that is behind is not read from');
+	ok(readable(0), 'a standby that lags is not used');
 	ok($t->wait_log(qr/not reading from standby 1 .*: it is behind/, 5),
 		'which is logged');
-	is($t->get(uri($old[2]))->{status}, 200, 'reads go on, by the primary');
+	is($t->get(uri($old[2]))->{status}, 200, 'reads use the primary');
 });
 
-ok(readable(1), 'a standby that has caught up is read from');
+ok(readable(1), 'a standby that caught up is used');
 is($t->get(uri($gone))->{status}, 404, 'the file stays deleted');
 
 # permissions: new ones apply at once, revoked ones end in the time of lag=
@@ -241,17 +241,17 @@ sub sees {
 }
 
 is(sees('a/a'), 200, 'a file of a repo');
-is(sees('b/b'), 404, 'which others do not see');
+is(sees('b/b'), 404, 'which other repos do not see');
 $pg->followed($sb);
-ok(readable(1), 'the standby has it');
+ok(readable(1), 'the standby is readable');
 
 frozen(sub {
 	$t->sql("SELECT xet.repo_set_public('a/a', true)");
 	is(sees('b/b'), 200, 'a repo that has become public, at once');
-	ok(readable(0), 'the standby is too old');
+	ok(readable(0), 'the standby lags too far');
 });
 
-ok(readable(1), 'and young again');
+ok(readable(1), 'and has caught up');
 is(sees('b/b'), 200, 'public, by the standby');
 
 frozen(sub {
@@ -262,13 +262,13 @@ frozen(sub {
 	ok(wait_for(10, sub { sees('b/b') == 404 }),
 		'a repo that has become private');
 	cmp_ok(time() - $start, '<', patience(3), 'in the time of lag=');
-	is(sees('a/a'), 200, 'its own tokens see it');
+	is(sees('a/a'), 200, 'visible to its own tokens');
 });
 
 # --------------------------------------------------------------------------
 # a healed copy: the row of the standby names a copy that is gone
 
-ok(readable(1), 'the healed copy: read from');
+ok(readable(1), 'the healed copy: readable');
 
 my $sick = $t->upload(random_bytes(++$seed, 50000), scheme => 'none');
 my $hash = $sick->{xorbs}[0]{hash};
@@ -285,20 +285,22 @@ frozen(sub {
 	my $before = again('changed');
 	my $r = $t->get("/api/v1/files/$sick->{hash}");
 
-	is($r->{status}, 200, 'the old row is no damage');
-	is(again('changed'), $before + 1, 'it was met, and the primary asked');
-	is($r->{body}, random_bytes($seed, 50000), 'and its bytes are there');
+	is($r->{status}, 200, 'the old row is not damage');
+	is(again('changed'), $before + 1,
+		'the read was repeated at the primary');
+	is($r->{body}, random_bytes($seed, 50000), 'its bytes are right');
 	is($t->sql('SELECT count(*) FROM xet.xorbs'
-		. ' WHERE damaged_at IS NOT NULL'), 0, 'nothing was marked');
+		. ' WHERE damaged_at IS NOT NULL'), 0,
+		'no damage was recorded');
 
 	is($t->get("/api/v1/chunks/default/$sick->{xorbs}[0]{chunks}[0]{hash}")
-		->{status}, 200, 'nor is it unknown');
+		->{status}, 200, 'the xorb is known');
 });
 
 # --------------------------------------------------------------------------
 # a conflict between a query and replay
 
-ok(readable(1), 'a conflict: read from');
+ok(readable(1), 'a conflict: readable');
 
 {
 	my $before = again('conflict');
@@ -335,7 +337,7 @@ EOS
 	$sb->terminate();
 	$t->pg_terminate();
 	ok(wait_for(10, sub { $t->get(uri($old[0]))->{status} == 200 })
-		&& readable(1), 'a conflict: read from, slowly');
+		&& readable(1), 'a conflict: readable, slowly');
 
 	my $c = $t->http_start('GET', uri($big),
 		{ Range => 'bytes=100000-1500000' });
@@ -351,10 +353,11 @@ EOS
 
 	my $r = $c->response('GET', timeout => 20);
 
-	is($r->{status}, 200, 'a conflict: answered all the same');
-	cmp_ok(again('conflict'), '>', $before, 'a conflict: asked again')
+	is($r->{status}, 200, 'a conflict: status 200');
+	cmp_ok(again('conflict'), '>', $before,
+		'a conflict: repeated at the primary')
 		or diag(substr($t->log(), -2000));
-	like($sb->log(), qr/conflict with recovery/, 'there was a conflict');
+	like($sb->log(), qr/conflict with recovery/, 'a conflict: logged');
 
 	$lock->close() if $lock->can('close');
 
@@ -369,21 +372,21 @@ EOS
 # no standby is available
 
 ok(wait_for(10, sub { $t->get(uri($old[0]))->{status} == 200 })
-	&& readable(1), 'read from before it goes');
+	&& readable(1), 'readable before it stops');
 
 $sb->stop('immediate');
 
-is($t->get(uri($_))->{status}, 200, 'no standby: the primary has it')
+is($t->get(uri($_))->{status}, 200, 'no standby: read from the primary')
 	for @old;
-ok(readable(0), 'no standby: known');
+ok(readable(0), 'no standby: detected');
 is($t->get("/api/v1/reconstructions/$none")->{status}, 404,
-	'no standby: what is not there');
+	'no standby: a missing file');
 is(eval { $t->upload(random_bytes(++$seed, 20000), scheme => 'none')
 	->{result} }, 1, 'no standby: uploads');
 
 $sb->start();
 ok(readable(1), 'the standby is back');
-is(asked(uri($old[1])), '200 standby', 'and is asked');
+is(asked(uri($old[1])), '200 standby', 'and is used');
 
 # a standby that hangs
 
@@ -393,16 +396,17 @@ $sb->freeze();
 	my $start = time();
 
 	is($t->get(uri($old[3]))->{status}, 200, 'a standby that hangs');
-	cmp_ok(time() - $start, '<', patience(5), 'costs a moment');
-	ok(readable(0, 10), 'and is known to hang');
+	cmp_ok(time() - $start, '<', patience(5),
+		'a standby that hangs: a short delay');
+	ok(readable(0, 10), 'a standby that hangs: detected');
 
 	$start = time();
-	is($t->get(uri($old[3]))->{status}, 200, 'once that is known');
-	cmp_ok(time() - $start, '<', patience(1), 'it costs nothing');
+	is($t->get(uri($old[3]))->{status}, 200, 'after that: a read');
+	cmp_ok(time() - $start, '<', patience(1), 'after that: no delay');
 }
 
 $sb->thaw();
-ok(readable(1, 20), 'it goes on');
+ok(readable(1, 20), 'the standby works again');
 
 # --------------------------------------------------------------------------
 # the primary is down
@@ -415,7 +419,7 @@ ok(readable(1, 20), 'it goes on');
 		. $entry->{ranges}[0]{bytes}{end};
 
 	$pg->followed($sb);
-	ok(readable(1), 'no primary: a standby is there');
+	ok(readable(1), 'no primary: the standby is readable');
 	ok(readable(1, 15, $other), 'no primary: likewise at another node');
 
 	$pg->stop('immediate');
@@ -429,15 +433,15 @@ ok(readable(1, 20), 'it goes on');
 		my $r = $n->get("/api/v1/reconstructions/$none");
 
 		is($r->{status}, 503,
-			'no primary: nobody knows what is not there');
+			'no primary: a missing file: 503');
 		is($r->json()->{error}{code}, 'database_unavailable',
-			'no primary: which is said');
+			'no primary: code');
 		ok($r->header_value('Retry-After'),
-			'no primary: and when to come');
+			'no primary: Retry-After');
 		is($n->get("/api/v1/files/$none")->{status}, 503,
-			'no primary: nor a file');
+			'no primary: a missing file by GET');
 		is($n->get("/api/v1/chunks/default/$none")->{status}, 503,
-			'no primary: nor a chunk');
+			'no primary: a missing chunk');
 	}
 
 	is($t->get($signed, { Range => $range })->{status}, 206,
@@ -459,8 +463,8 @@ ok(readable(1, 20), 'it goes on');
 	$pg->start();
 	ok(wait_for(15, sub {
 		$t->get("/api/v1/reconstructions/$none")->{status} == 404 }),
-		'a primary: what is not there');
-	ok(readable(1), 'a primary: and the standby');
+		'a primary: a missing file');
+	ok(readable(1), 'a primary: the standby is readable');
 }
 
 # --------------------------------------------------------------------------
@@ -474,8 +478,8 @@ $sb->promote();
 	my @bad = grep { $_->{status} != 200 } map { $t->get(uri($_)) }
 		(@old) x 5;
 
-	is(scalar @bad, 0, 'promoted: reads go on');
-	ok(readable(0, 10), 'promoted: it is none of this primary')
+	is(scalar @bad, 0, 'promoted: reads work');
+	ok(readable(0, 10), 'promoted: not used any more')
 		or diag(substr($t->log(), -1500));
 	ok($t->wait_log(qr/not reading from .*: it follows another primary/, 5),
 		'promoted: which is logged');
@@ -486,7 +490,7 @@ $sb->promote();
 
 	is($t->get(uri($new))->{status}, 200, 'promoted: new files');
 	is_deeply([ map { $files->($_) } $sb, $pg ],
-		[ $before[0], $before[1] + 1 ], 'promoted: nothing goes there');
+		[ $before[0], $before[1] + 1 ], 'promoted: no writes to it');
 }
 
 $sb->stop('fast');

@@ -53,7 +53,7 @@ $t->write_conf(undef, directives => { xet_postgres_read => '"host='
 	. join(',', map { $_->dir() } @way) . ' user=xet dbname=xet"' });
 $t->nginx()->run();
 
-ok(readable(1, 1), 'two standbys are read from');
+ok(readable(1, 1), 'two standbys are used');
 
 # --------------------------------------------------------------------------
 # each of the two standbys is nearer in turn
@@ -85,7 +85,7 @@ for my $seconds ([ 0.05, 0.04 ], [ 0.05, 0.05 ]) {
 	}
 
 	is(join(' ', @told), join(' ', (0) x 12),
-		"@$seconds s: nobody moves");
+		"@$seconds s: reads do not move");
 }
 
 # --------------------------------------------------------------------------
@@ -97,13 +97,13 @@ $standby[0]->stop('immediate');
 
 my @status = map { get() } 1 .. 5;
 
-is_deeply(\@status, [ (200) x 5 ], 'the near one is away: reads go on');
-ok(readable(0, 1), 'which is known');
+is_deeply(\@status, [ (200) x 5 ], 'the near one is down: reads work');
+ok(readable(0, 1), 'the loss is detected');
 only(1, 'the far one answers');
 
 $standby[0]->start();
-ok(readable(1, 1), 'it is back');
-ok(moved(0, 30), 'and is the nearer one') or told();
+ok(readable(1, 1), 'it is readable again');
+ok(moved(0, 30), 'and is the nearest') or told();
 only(0, 'and answers');
 
 $_->stop('fast') for @standby;

@@ -148,8 +148,8 @@ sub passes {
 	my $seen = $origin->seen(1);
 
 	is($got->[0], 200, "$name: status") or diag($got->[1]);
-	is($got->[1], '{"was_inserted":true}', "$name: answer of the origin");
-	is($seen->{sha256}, sha256_hex($body), "$name: whole, and as it is");
+	is($got->[1], '{"was_inserted":true}', "$name: response of the origin");
+	is($seen->{sha256}, sha256_hex($body), "$name: complete and unchanged");
 }
 
 # The edge has refused the request.
@@ -169,11 +169,11 @@ sub nothing_whole {
 	my $got = h1(uri('stream', $y->{hash}), $y->{bytes});
 	my $seen = $origin->seen(1);
 
-	is($got->[0], 200, "$name: a good one after it");
+	is($got->[0], 200, "$name: a good body after it");
 	is($seen->{sha256}, sha256_hex($y->{bytes}),
 		"$name: is all that is whole at the origin");
 	is(scalar(grep { $_->{complete} } $origin->rest()), 0,
-		"$name: and nothing after it");
+		"$name: no request after it");
 }
 
 # --------------------------------------------------------------------------
@@ -293,7 +293,7 @@ for my $case ([ 'GET', '/stream/v1/health' ],
 
 	is($r->{status}, 200, "$method $uri: passed on");
 	is($seen->{uri}, $uri, "$method $uri: to the origin");
-	is($seen->{sha256}, sha256_hex($body // ''), "$method $uri: as it is");
+	is($seen->{sha256}, sha256_hex($body // ''), "$method $uri: unchanged");
 }
 
 # --------------------------------------------------------------------------
@@ -312,9 +312,9 @@ for (1 .. 3) {
 my $r = $c->exchange('POST', uri('stream', $x->{hash}), undef, \$bad);
 
 is($r->{status}, 400, 'one connection: bad');
-is($r->header_value('Connection'), 'close', 'and the last');
+is($r->header_value('Connection'), 'close', 'and closes the connection');
 $c->close();
-ok($origin->seen(0), 'it was broken off');
+ok($origin->seen(0), 'the origin got a part');
 
 # the edge responds as soon as the verdict is known, before the body is
 # complete
@@ -328,8 +328,8 @@ $c->close();
 
 my $seen = $origin->seen(0);
 
-ok($seen, 'early: broken off at the origin');
-cmp_ok($seen->{received}, '<', 600001, 'early: with what had come');
+ok($seen, 'early: truncated at the origin');
+cmp_ok($seen->{received}, '<', 600001, 'early: only received bytes');
 
 # a client that leaves, in the middle and before its last byte
 
@@ -385,7 +385,7 @@ for my $open (@open) {
 
 for (1 .. 16) {
 	is($origin->seen(1)->{sha256}, sha256_hex($x->{bytes}),
-		'many at once: whole and good');
+		'many at once: complete and good');
 }
 
 nothing_whole('many at once');
@@ -408,7 +408,7 @@ SKIP: {
 
 			$c->read_some(1 << 20, 0.5);
 			is(scalar(grep { $_->{complete} } $origin->rest()), 0,
-				"$name: nothing whole before the end");
+				"$name: nothing complete before the end");
 
 			$c->send(h2_frame(0, 1, ''));
 
@@ -424,7 +424,7 @@ SKIP: {
 				like($answer, qr/was_inserted/,
 					"$name: passed");
 				is(($origin->seen(1) || {})->{sha256},
-					sha256_hex($body), "$name: as it is");
+					sha256_hex($body), "$name: unchanged");
 				next;
 			}
 
@@ -491,8 +491,8 @@ for my $location (qw/ stream buffer /) {
 
 	my $got = h1(uri($location, $x->{hash}), $x->{bytes});
 
-	is($got->[0], 401, "$location: an early answer");
-	like($got->[1], qr/of_the_origin/, "$location: is the origin's");
+	is($got->[0], 401, "$location: an early response");
+	like($got->[1], qr/of_the_origin/, "$location: from the origin");
 
 	$origin->stop();
 	$origin = origin(hangup => 100000);
