@@ -84,7 +84,7 @@ sub blocks {
 # workers
 
 is_deeply(put(60), { 200 => 60 }, 'files by three workers');
-like(copy_ids(), qr/^60\|60\|\d\|0$/, 'each with a copy_id');
+like(copy_ids(), qr/^60\|60\|\d\|0$/, 'each with a copy id');
 
 # a single worker, which sometimes needs another block
 
@@ -98,7 +98,7 @@ cmp_ok(blocks(), '>', $before, 'another block');
 $before = blocks();
 
 is_deeply(put(2 * $block + 100), { 200 => 2 * $block + 100 }, 'files');
-like(copy_ids(), qr/^(\d+)\|\1\|\d\|0$/, 'each with another copy_id');
+like(copy_ids(), qr/^(\d+)\|\1\|\d\|0$/, 'each with another copy id');
 cmp_ok(blocks(), '>', $before, 'more blocks');
 
 # --------------------------------------------------------------------------
@@ -112,20 +112,20 @@ $t->sql('CREATE OR REPLACE FUNCTION xet.copy_ids_take() RETURNS bigint'
 my $seen = put(4 * $block + 10);
 
 is_deeply([ sort keys %$seen ], [ 200, 503 ], 'until no copy ids are left');
-cmp_ok($seen->{200}, '>=', 3 * $block, 'those that were there are used');
+cmp_ok($seen->{200}, '>=', 3 * $block, 'the available copy ids are used');
 
 my $none = file();
 
-is($none->{status}, 503, 'nothing is stored without one');
-ok($none->header_value('Retry-After'), 'to be tried again');
+is($none->{status}, 503, 'nothing is stored without a copy id');
+ok($none->header_value('Retry-After'), 'Retry-After');
 
 $t->sql($old);
 
 ok(wait_for(20, sub {
 	file()->{status} == 200
-}), 'copy ids again');
+}), 'copy ids are available again');
 
-like(copy_ids(), qr/^(\d+)\|\1\|\d+\|0$/, 'no two are alike');
+like(copy_ids(), qr/^(\d+)\|\1\|\d+\|0$/, 'no two copy ids are equal');
 
 # a worker that starts without copy ids
 
@@ -139,7 +139,7 @@ $t->sql($old);
 
 ok(wait_for(20, sub {
 	file()->{status} == 200
-}), 'and does when it has some');
+}), 'it stores once it has copy ids');
 
 # an upload before the first copy ids of a worker waits for them
 
@@ -154,7 +154,7 @@ select(undef, undef, undef, 0.5);
 $t->pg_thaw();
 
 is($early->response('PUT', timeout => 20)->{status}, 200,
-	'an upload that is there before the first copy_ids');
+	'an upload before the first copy ids');
 $early->close();
 
 # the client half-closes its connection before the first copy ids arrive: nginx
@@ -173,9 +173,9 @@ select(undef, undef, undef, 0.5);
 $t->pg_thaw();
 
 is($early->response('PUT', timeout => 20)->{status}, 0,
-	'likewise, half closed: no answer');
+	'the same, half-closed: no response');
 $early->close();
-is($t->sql('SELECT count(*) FROM xet.files'), $files, 'and nothing is stored');
+is($t->sql('SELECT count(*) FROM xet.files'), $files, 'nothing is stored');
 
 # more early uploads than a block has copy ids, while PostgreSQL is slow
 
@@ -198,25 +198,26 @@ $t->pg_thaw();
 my %early;
 
 $early{ $_->response('PUT', timeout => 30)->{status} }++ for @early;
-is_deeply(\%early, { 200 => $block + 150 }, 'more than a block is for');
+is_deeply(\%early, { 200 => $block + 150 },
+	'more uploads than a block has copy ids');
 $_->close() for @early;
 
 # a pending block that no upload waits for does not delay the exit of a worker;
 # the last block that the earlier worker has requested arrives first
 
-ok(wait_for(20, sub { asking() == 0 }), 'all that was asked for is there');
+ok(wait_for(20, sub { asking() == 0 }), 'all requested blocks have arrived');
 $t->sql('CREATE OR REPLACE FUNCTION xet.copy_ids_take() RETURNS bigint LANGUAGE'
 	. ' plpgsql AS $$ BEGIN IF (SELECT next FROM xet.copy_ids) > '
 	. (blocks() + 0) . ' THEN PERFORM pg_sleep(120); END IF;'
 	. ' RETURN xet.copy_ids_take_quickly(); END $$');
 $t->reload();
 is(file()->{status}, 200, 'a file, and then no more blocks');
-ok(wait_for(10, sub { asleep() == 1 }), 'another one is asked for');
+ok(wait_for(10, sub { asleep() == 1 }), 'another block is requested');
 
 my @old = $t->reload();
 
 ok(wait_for(20, sub { !grep { kill(0, $_) } @old }),
-	'a worker ends without it');
+	'a worker exits without the block');
 
 $t->sql('DROP FUNCTION xet.copy_ids_take()');
 $t->sql('ALTER FUNCTION xet.copy_ids_take_quickly() RENAME TO copy_ids_take');
@@ -230,11 +231,11 @@ $t->reload();
 
 ok(wait_for(20, sub {
 	$t->get("/api/v1/files/$known")->{status} == 200
-}), 'a database that commits nothing is read from');
+}), 'reads work while nothing commits');
 
 $t->pg()->synchronous('');
 
-ok(wait_for(20, sub { file()->{status} == 200 }), 'and written to again');
+ok(wait_for(20, sub { file()->{status} == 200 }), 'writes work again');
 
 # a table without its row yields no copy ids
 
@@ -243,13 +244,13 @@ $t->sql('CREATE TABLE xet.copy_ids_were AS TABLE xet.copy_ids;'
 $t->allow(qr/xet\.copy_ids has no row/);
 $t->reload();
 
-is(file()->{status}, 503, 'no row: no copy_ids');
+is(file()->{status}, 503, 'no row: no copy ids');
 like($t->log(), qr/xet\.copy_ids has no row/, 'no row: the log says so');
 
 $t->sql('INSERT INTO xet.copy_ids TABLE xet.copy_ids_were;'
 	. ' DROP TABLE xet.copy_ids_were');
 
-ok(wait_for(20, sub { file()->{status} == 200 }), 'no row: over');
+ok(wait_for(20, sub { file()->{status} == 200 }), 'no row: copy ids again');
 
 # --------------------------------------------------------------------------
 # databases that continue from an earlier state
@@ -280,7 +281,7 @@ is(keys(%first), 100, 'a dump: other blocks');
 $t->sql('DROP SCHEMA xet CASCADE');
 run_command([ $pg->bin() . '/pg_restore', '-d', $t->conninfo(), $dump ]);
 $first{ take() }++ for 1 .. 50;
-is(keys(%first), 150, 'a dump in its place: other blocks');
+is(keys(%first), 150, 'a restored dump: other blocks');
 
 # a standby that lacks the latest blocks when it is promoted
 
@@ -295,7 +296,7 @@ ok(wait_for(20, sub {
 }), 'a standby is promoted');
 
 $first{ $late->sql('SELECT xet.copy_ids_take()') }++ for 1 .. 50;
-is(keys(%first), 250, 'and gives other blocks');
+is(keys(%first), 250, 'the standby issues other blocks');
 
 $late->stop();
 
@@ -308,12 +309,12 @@ $snap->start();
 $snap->sql('SELECT xet.copy_ids_anew()');
 $first{ $snap->sql('SELECT xet.copy_ids_take()') }++ for 1 .. 50;
 $first{ take() }++ for 1 .. 50;
-is(keys(%first), 350, 'a snapshot gives other blocks');
+is(keys(%first), 350, 'a snapshot issues other blocks');
 
 $snap->stop();
 
 is(scalar(grep { $_ % $block || $_ < 0 || $_ >= 2 ** 32 } keys %first), 0,
-	'all are blocks');
+	'all are valid blocks');
 
 # copy_ids_take() needs no right to the table
 

@@ -96,15 +96,16 @@ sub endpoint {
 
 my $api = $t->url('/api');
 
-is(endpoint('/plain'), $api, 'none without the directive');
+is(endpoint('/plain'), $api, 'no epoch without the directive');
 is(endpoint('/with/off'), $api, 'off');
 is(endpoint('/with/number'), "$api/e3", 'a number');
 is(endpoint('/zero'), "$api/e0", 'the number 0');
 is(endpoint('/with/scope?scope=write'), endpoint('/with/both'),
-	'inherited, who may write');
-is(endpoint('/with/scope?scope=read'), $api, 'none for who may only read');
+	'inherited, a token that may write');
+is(endpoint('/with/scope?scope=read'), $api,
+	'no epoch for a token that may only read');
 is(endpoint('/url?url=https://cas.example.com/x/'),
-	'https://cas.example.com/x/e1795300000', 'behind xet_token_cas_url');
+	'https://cas.example.com/x/e1795300000', 'after xet_token_cas_url');
 
 # a period: the minute in which it began, which may change during the request
 
@@ -142,19 +143,20 @@ is($put->{status}, 200, 'a file, with its token') or diag($put->{body});
 my $hash = $put->json()->{hash};
 
 is($t->get("$closed/v1/files/$hash", { %auth })->{body}, 'x' x 100000,
-	'and it comes back');
-is($t->get("$closed/v1/files/$hash")->{status}, 401, 'not without a token');
+	'and is downloaded');
+is($t->get("$closed/v1/files/$hash")->{status}, 401, 'refused without a token');
 is($t->get("/closed/e1/e2/v1/files/$hash")->{status}, 401,
-	'nor is a path told that there is none');
+	'an unknown path needs a token, too');
 
 my $plan = $t->get("$closed/v2/reconstructions/$hash", { %auth })->json();
 
 unlike((values %{ $plan->{xorbs} })[0][0]{url}, qr!/e\d!,
-	'URLs of data have none');
+	'URLs of data have no epoch');
 
-is($t->get('/e5/deep/v1/health')->{status}, 200, 'a base like one');
-is($t->get('/e5/deep/e6/v1/health')->{status}, 200, 'and behind it');
-is($t->get('/e5/deep/e6/e7/v1/health')->{status}, 404, 'one at most');
+is($t->get('/e5/deep/v1/health')->{status}, 200, 'a base like an epoch');
+is($t->get('/e5/deep/e6/v1/health')->{status}, 200,
+	'an epoch after such a base');
+is($t->get('/e5/deep/e6/e7/v1/health')->{status}, 404, 'one epoch at most');
 
 # variables
 
@@ -163,7 +165,7 @@ $t->reload();
 my %routes = map { /^(\S+) (.*)/ } split(/\n/, $t->read_file('routes.log'));
 
 is($routes{"$closed/v1/files"}, 'files write', '$xet_route and $xet_scope');
-is($routes{'/closed/e1/e2/v1/files/' . $hash}, '- -', 'of no route');
+is($routes{'/closed/e1/e2/v1/files/' . $hash}, '- -', 'no route');
 
 # --------------------------------------------------------------------------
 # cross-origin pages, and limits
@@ -174,7 +176,7 @@ my $r = $t->http('OPTIONS', "$closed/v1/shards", {
 
 is($r->{status}, 204, 'a preflight request');
 is($r->header_value('Access-Control-Allow-Origin'), 'https://hub.example',
-	'its answer');
+	'its response');
 
 $t->allow(qr/over "bytes"|too_many_bytes|over the limit/);
 
@@ -215,7 +217,7 @@ sub large {
 
 	my $r = $server->put('/api/e1/e2/files', 'x');
 
-	is($r->{status}, 404, "$name: two of them");
+	is($r->{status}, 404, "$name: two epochs");
 	is($r->json()->{error}{code}, 'no_route', "$name: its code");
 }
 
@@ -243,7 +245,7 @@ is($done->{code}, 0, 'xet put') or diag($done->{err});
 $done = xet($t, { endpoint => $t->url('/api/e8') }, 'get', '-o', "$path-out",
 	$done->{json}[0]{hash});
 is($done->{code}, 0, 'xet get') or diag($done->{err});
-ok($t->read_file('up') eq $t->read_file('up-out'), 'it comes back');
+ok($t->read_file('up') eq $t->read_file('up-out'), 'the downloaded file');
 
 # --------------------------------------------------------------------------
 # the shipped edge configuration verifies uploads even with an epoch in the
@@ -268,12 +270,12 @@ for my $epoch ('', '/e7') {
 
 	is($r->{status}, 400, "edge: a bad xorb to $uri");
 	like($edge->log(), qr/hash_mismatch.*POST \Q$uri\E /,
-		'edge: refused there');
-	is($edge->post($uri, \$x->{bytes})->{status}, 200, 'edge: a good one');
+		'edge: refused by the edge');
+	is($edge->post($uri, \$x->{bytes})->{status}, 200, 'edge: a good xorb');
 }
 
 unlike(substr($t->log(), $from), qr/hash_mismatch/,
-	'the origin has not seen them');
+	'not sent to the origin');
 
 # open_file_cache keeps files open that done() would report as leaked
 

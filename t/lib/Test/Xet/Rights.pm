@@ -326,7 +326,7 @@ sub method {
 
 	verdict("$name: all are told what the table says", @bad);
 	verdict("$name: nobody is told what is not for them", @told);
-	verdict("$name: hidden and not there are alike", @unlike);
+	verdict("$name: hidden and missing are alike", @unlike);
 }
 
 # Returns the pairs of callers and things to request.  Callers that always get
@@ -633,7 +633,7 @@ sub other_methods {
 		}
 	}
 
-	verdict('other methods: nothing is done and told', @bad);
+	verdict('other methods: no effect, nothing revealed', @bad);
 	Test::More::is($self->state(), $before,
 		'other methods: nothing is changed');
 }
@@ -717,7 +717,7 @@ sub row_urls {
 			$closed ? 'f' : $want);
 	}
 
-	verdict('URLs of LFS: each for what it was made for', @bad);
+	verdict('URLs of LFS: each only for its purpose', @bad);
 }
 
 # A URL signed the way the server does, but with a key of another purpose.

@@ -231,7 +231,7 @@ sub script {
 		$seen = length($said);
 	}
 
-	Test::More::ok(close($fh) && $ended, "$name: to its end")
+	Test::More::ok(close($fh) && $ended, "$name: completed")
 		or Test::More::diag("status $?\n",
 			substr(slurp($errors, 1) // '', $seen));
 
@@ -251,7 +251,7 @@ sub page {
 
 	result($name, $o, $_, '') for @{ $told || [] };
 
-	Test::More::ok($told && $told->[-1]{end}, "$name: to its end")
+	Test::More::ok($told && $told->[-1]{end}, "$name: completed")
 		or Test::More::diag($@);
 }
 
