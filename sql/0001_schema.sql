@@ -36,7 +36,7 @@ CREATE TABLE xet.store (
 );
 
 
--- Copy ids of copies are allocated in blocks of 256; next is the number of the
+-- Copy ids are allocated in blocks of 256; next is the number of the
 -- next block.  The number is in a row, and not in a sequence, because a value
 -- of a sequence is not durable before another transaction commits.
 
@@ -74,7 +74,7 @@ CREATE INDEX acts_at ON xet.acts USING brin (at) WITH (pages_per_range = 4);
 -- is inserted only after the bytes of the xorb are durable under its name.
 --
 -- The hash of a xorb covers its chunks, but not their encoding.  So the row
--- identifies the stored copy that it describes.  copy id is in the name of the
+-- identifies the stored copy that it describes.  copy_id is in the name of the
 -- copy's file, and in the terms that refer to the copy; the name of a copy
 -- with copy id 0 has no copy id.  digest is the XXH3 of the copy's bytes.
 --
@@ -96,7 +96,7 @@ CREATE TABLE xet.xorbs (
     raw_ends       bytea       NOT NULL,  -- u32 per chunk
     stored_ends    bytea       NOT NULL,  -- u32 per chunk
     advertised_on  date,
-    copy_id            integer     NOT NULL DEFAULT 0,
+    copy_id        integer     NOT NULL DEFAULT 0,
     digest         bytea,
     damaged_at     timestamptz,
 
@@ -143,7 +143,7 @@ CREATE INDEX chunks_xorb ON xet.chunks (xorb_id);
 
 CREATE TABLE xet.heals (
     xorb_id  bigint      PRIMARY KEY REFERENCES xet.xorbs ON DELETE CASCADE,
-    copy_id      integer     NOT NULL,
+    copy_id  integer     NOT NULL,
     tries    integer     NOT NULL,
     next_at  timestamptz NOT NULL
 );
@@ -422,7 +422,7 @@ CREATE INDEX gc_xorbs_since ON xet.gc_xorbs (since, xorb_id);
 
 CREATE TABLE xet.gc_copies (
     hash         bytea       NOT NULL,
-    copy_id          integer     NOT NULL,
+    copy_id      integer     NOT NULL,
     stored_size  bigint      NOT NULL,
     since        timestamptz NOT NULL DEFAULT now(),
 

@@ -132,9 +132,9 @@ $$;
 -- advertised.  With a grace of 0, advertised xorbs are deleted as well.
 -- xet.gc_copies() then returns the copies of deleted xorbs.
 --
--- The result columns are numbers.  needed: xorbs that files refer to; advertised:
--- xorbs that were advertised too recently; busy: xorbs that other sessions
--- have locked; bytes: stored bytes of the deleted xorbs.
+-- The result columns are numbers.  needed: xorbs that files refer to;
+-- advertised: xorbs that were advertised too recently; busy: xorbs that other
+-- sessions have locked; bytes: stored bytes of the deleted xorbs.
 
 CREATE FUNCTION xet.gc_xorbs(grace bigint, batch integer)
     RETURNS TABLE (seen bigint, xorbs bigint, bytes bigint, needed bigint,

@@ -272,8 +272,8 @@ BEGIN
            tries = CASE WHEN h.copy_id = excluded.copy_id
                         THEN least(h.tries + 1, 10) ELSE 1 END,
            next_at = now() + least(interval '1 hour', interval '1 minute'
-               * 2 ^ CASE WHEN h.copy_id = excluded.copy_id THEN h.tries ELSE 0
-               * END)
+               * 2 ^ CASE WHEN h.copy_id = excluded.copy_id
+                          THEN h.tries ELSE 0 END)
      WHERE h.copy_id <> excluded.copy_id OR h.next_at <= now()
            OR h.next_at > now() + interval '1 hour';
 

@@ -183,11 +183,11 @@ $$;
 -- Returns the range of times, in seconds since 1970, in which a file was
 -- written that may be an orphan.  Only "xet rebuild" can judge files older
 -- than this database.  For files younger than its newest xorb, the database
--- may still be about to receive the rows.  blocked is the reason why no file
+-- may still be about to receive the rows.  unsafe is the reason why no file
 -- may be removed, or NULL.
 
 CREATE FUNCTION xet.orphans_from()
-    RETURNS TABLE (since bigint, newest bigint, blocked text)
+    RETURNS TABLE (since bigint, newest bigint, unsafe text)
     LANGUAGE sql STABLE
 AS $$
     SELECT CASE WHEN isfinite(s.since)
@@ -203,23 +203,23 @@ $$;
 
 -- Tells a server whether to sweep now, which it does once a day, or to
 -- continue a sweep in progress; also returns the times of xet.orphans_from().
--- why is the reason not to sweep; empty if it need not be reported.  blocked:
+-- why is the reason not to sweep; empty if it need not be reported.  unsafe:
 -- it is unknown which copies may be removed, so xet.gc_copies() returns no
 -- copies either, until an operator has intervened.
 
 CREATE FUNCTION xet.orphans_due(begun boolean)
     RETURNS TABLE (due boolean, since bigint, newest bigint, why text,
-                   blocked boolean)
+                   unsafe boolean)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 BEGIN
-    SELECT o.since, o.newest, o.blocked INTO since, newest, why
+    SELECT o.since, o.newest, o.unsafe INTO since, newest, why
       FROM xet.orphans_from() o;
 
-    blocked := why IS NOT NULL;
+    unsafe := why IS NOT NULL;
 
-    IF blocked THEN
+    IF unsafe THEN
         NULL;
 
     ELSIF since IS NULL

@@ -6,7 +6,7 @@
 -- arguments, in order: the hashes and ends of chunks starts[i]..ends[i] - 1.
 -- The ends start with the end of the chunk before starts[i], or with four zero
 -- bytes if there is none.  All columns are NULL for a xorb that is not stored;
--- hashes and ends are NULL for a range beyond the xorb.  copy id and
+-- hashes and ends are NULL for a range beyond the xorb.  copy_id and
 -- stored_size belong to the copy that stored_ends describe; intact is false if
 -- the copy is known to be damaged.
 

@@ -4,8 +4,8 @@
 
 # Deletion and collection while other requests run: between finding a xorb and
 # recording that a client was told of it, between a shard's look-up and its
-# commit, and during reads.  Many clients also register and delete the same files at once, on
-# two nodes; their responses are compared with a model.
+# commit, and during reads.  Many clients also register and delete the same
+# files at once, on two nodes; their responses are compared with a model.
 
 use warnings;
 use strict;

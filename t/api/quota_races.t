@@ -291,7 +291,8 @@ sub operation {
 	my $file = "sha256($hash || int4send($k))";
 	my $lot = rand();
 
-	return ('xorb', "SELECT the_copy_id FROM xet.xorb_put($hash, '\\x$hashes',"
+	return ('xorb', "SELECT the_copy_id FROM xet.xorb_put($hash,"
+		. " '\\x$hashes',"
 		. " '\\x$raw', '\\x$ends', 12000, $copy->{stored_size},"
 		. " '{}', $copy_id, $zeros, $who)") if $lot < 0.3;
 

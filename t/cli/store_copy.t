@@ -252,7 +252,8 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 	$r = xet_wait($run);
 	is($r->{code}, 0, 'healed meanwhile') or diag($r->{err}, $r->{out});
 
-	my $copy_id = $t->sql('SELECT lpad(to_hex(copy_id), 8, \'0\') FROM xet.xorbs'
+	my $copy_id = $t->sql("SELECT lpad(to_hex(copy_id), 8, '0')"
+		. ' FROM xet.xorbs'
 		. " WHERE hash = '\\x" . plain_hash($xorb->{hash}) . "'");
 
 	ok(exists $s3->objects('healed/')->{'healed/xorbs/default/'

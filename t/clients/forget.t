@@ -100,8 +100,8 @@ sub collect {
 	$t->sql('SELECT xet.gc_files(1000)');
 	$t->sql("SELECT xet.gc_xorbs('0', 1000)");
 
-	for (split(/\n/, $t->sql("SELECT encode(hash, 'hex'), copy_id, stored_size "
-		. 'FROM xet.gc_copies(1000)')))
+	for (split(/\n/, $t->sql("SELECT encode(hash, 'hex'), copy_id,"
+		. ' stored_size FROM xet.gc_copies(1000)')))
 	{
 		my ($hash, $copy_id) = split(/\|/);
 

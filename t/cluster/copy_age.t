@@ -4,8 +4,8 @@
 
 # An upload hangs before its row is inserted; meanwhile a sweep of another node
 # finds its copy without a row, and removes the copy.  PostgreSQL refuses the
-# row once, and nothing is acknowledged.  The test does this in a folder and in a
-# bucket, with shortened ages.  It also covers an upload that is so slow that
+# row once, and nothing is acknowledged.  The test does this in a folder and in
+# a bucket, with shortened ages.  It also covers an upload that is so slow that
 # its first part reaches such an age.
 
 use warnings;

@@ -55,7 +55,8 @@ sub put {
 
 sub copy_ids {
 	return $t->sql('SELECT count(*), count(DISTINCT copy_id),'
-		. ' count(DISTINCT copy_id >> 8), count(*) FILTER (WHERE copy_id = 0)'
+		. ' count(DISTINCT copy_id >> 8),'
+		. ' count(*) FILTER (WHERE copy_id = 0)'
 		. ' FROM xet.xorbs');
 }
 
@@ -107,7 +108,8 @@ cmp_ok(blocks(), '>', $before, 'more blocks');
 my $old = $t->sql("SELECT pg_get_functiondef('xet.copy_ids_take'::regproc)");
 
 $t->sql('CREATE OR REPLACE FUNCTION xet.copy_ids_take() RETURNS bigint'
-	. " LANGUAGE plpgsql AS \$\$ BEGIN RAISE 'no copy ids today'; END \$\$");
+	. ' LANGUAGE plpgsql AS'
+	. " \$\$ BEGIN RAISE 'no copy ids today'; END \$\$");
 
 my $seen = put(4 * $block + 10);
 
@@ -130,7 +132,8 @@ like(copy_ids(), qr/^(\d+)\|\1\|\d+\|0$/, 'no two copy ids are equal');
 # a worker that starts without copy ids
 
 $t->sql('CREATE OR REPLACE FUNCTION xet.copy_ids_take() RETURNS bigint'
-	. " LANGUAGE plpgsql AS \$\$ BEGIN RAISE 'no copy ids today'; END \$\$");
+	. ' LANGUAGE plpgsql AS'
+	. " \$\$ BEGIN RAISE 'no copy ids today'; END \$\$");
 $t->reload();
 
 is_deeply(put(1), { 503 => 1 }, 'a worker without copy ids stores nothing');
@@ -181,8 +184,8 @@ is($t->sql('SELECT count(*) FROM xet.files'), $files, 'nothing is stored');
 
 $t->sql('ALTER FUNCTION xet.copy_ids_take() RENAME TO copy_ids_take_quickly');
 $t->sql('CREATE FUNCTION xet.copy_ids_take() RETURNS bigint LANGUAGE plpgsql AS'
-	. ' $$ BEGIN PERFORM pg_sleep(0.5); RETURN xet.copy_ids_take_quickly(); END'
-	. ' $$');
+	. ' $$ BEGIN PERFORM pg_sleep(0.5);'
+	. ' RETURN xet.copy_ids_take_quickly(); END $$');
 $t->pg_freeze();
 $t->reload();
 

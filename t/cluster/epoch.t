@@ -123,7 +123,7 @@ for my $case ([ '/minute', '', 60 ], [ '/odd', '99', 61 ],
 
 	my $before = time();
 	my $got = endpoint($uri);
-	my %may = map { ("$api/g$number$_" => 1) }
+	my %may = map { ("$api/e$number$_" => 1) }
 		starts($period, $before - 1, time());
 
 	ok($may{$got}, "$uri: number and minute") or diag($got);

@@ -191,8 +191,8 @@ for my $round (1 .. 4) {
 	my ($name) = objects($x);
 
 	$t->sql('INSERT INTO xet.gc_copies (hash, copy_id, stored_size)'
-		. ' SELECT hash, copy_id, stored_size FROM xet.xorbs WHERE hash ='
-		. " '\\x" . plain_hash($x->{hash}) . "'");
+		. ' SELECT hash, copy_id, stored_size FROM xet.xorbs'
+		. " WHERE hash = '\\x" . plain_hash($x->{hash}) . "'");
 	collector(1);
 	rounds();
 	collector(0);

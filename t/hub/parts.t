@@ -376,7 +376,7 @@ sub paths_of {
 
 sub statements {
 	my ($n) = $t->get('/metrics')->{body}
-		=~ /^xet_statements_total\{lane="long",result="ok"\} (\d+)/m;
+		=~ /^xet_statements_total\{pg_pool="long",result="ok"\} (\d+)/m;
 
 	return $n // -1;
 }

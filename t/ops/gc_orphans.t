@@ -197,8 +197,9 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	my ($copy) = $t->xorb_files($made->{hash});
 	my $new;
 
-	$t->sql("DELETE FROM xet.xorbs WHERE copy_id <> (SELECT copy_id FROM xet.xorbs"
-		. " WHERE hash = '\\x" . plain_hash($xorb->{hash}) . "')");
+	$t->sql('DELETE FROM xet.xorbs WHERE copy_id <> (SELECT copy_id'
+		. " FROM xet.xorbs WHERE hash = '\\x"
+		. plain_hash($xorb->{hash}) . "')");
 	age($copy);
 	meanwhile('an upload', sub {
 		ok(!-e $copy, 'an upload: the orphan is in quarantine');

@@ -229,7 +229,7 @@ sub health {
 
 sub long_count {
 	my ($n) = $t->get('/metrics')->{body}
-		=~ /^xet_statements_total\{lane="long",result="ok"\} (\d+)/m;
+		=~ /^xet_statements_total\{pg_pool="long",result="ok"\} (\d+)/m;
 
 	return $n // -1;
 }

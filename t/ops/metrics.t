@@ -326,7 +326,7 @@ cmp_ok($now->{xet_store_size_bytes}, '>', $now->{xet_store_free_bytes},
 # the figures are queried at intervals, however often clients read metrics
 
 {
-	my $asked = 'xet_statements_total{lane="write",result="ok"}';
+	my $asked = 'xet_statements_total{pg_pool="write",result="ok"}';
 	my $start = time();
 	my $from = metrics($t)->{$asked};
 
@@ -349,7 +349,7 @@ $now = later('PostgreSQL is away', sub { !$_[0]->{xet_postgres_up} });
 is($now->{xet_files}, 2, 'the last known figures remain');
 cmp_ok($now->{xet_figures_time_seconds}, '<', time() + 1, 'with its age');
 is($t->get('/metrics')->{status}, 200, 'without PostgreSQL');
-is($now->{'xet_sessions{lane="read"}'}, 0, 'no sessions');
+is($now->{'xet_sessions{pg_pool="read"}'}, 0, 'no sessions');
 $t->pg_start();
 later('PostgreSQL is back', sub { $_[0]->{xet_postgres_up} });
 

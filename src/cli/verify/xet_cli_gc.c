@@ -272,7 +272,8 @@ xet_cli_gc_look(xet_cli_gc_t *g)
                             " xorbs bigint, xorb_bytes bigint, copies bigint,"
                             " copy_bytes bigint, orphans bigint),"
                             " jsonb_to_record(c.figures) AS f(needed bigint,"
-                            " advertised bigint, busy bigint) WHERE c.name = 'gc'",
+                            " advertised bigint, busy bigint)"
+                            " WHERE c.name = 'gc'",
                             NULL, xet_cli_gc_look_row, g);
 }
 

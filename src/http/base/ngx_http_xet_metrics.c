@@ -161,7 +161,7 @@ static const struct {
     { "code", ngx_http_xet_codes },
     { "reason", ngx_http_xet_reasons },
     { "result", ngx_http_xet_lookups },
-    { "lane", ngx_http_xet_pg_pools },
+    { "pg_pool", ngx_http_xet_pg_pools },
     { "result", ngx_http_xet_results },
     { "pool", ngx_http_xet_pools },
     { "standby", ngx_http_xet_standbys },

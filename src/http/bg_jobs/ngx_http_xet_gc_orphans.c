@@ -113,7 +113,7 @@ ngx_http_xet_gc_orphans_due(ngx_http_xet_bg_job_t *bg_job,
 
     if (!row.due) {
 
-        if (row.blocked) {
+        if (row.unsafe) {
             ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                           "xet: no files are removed from the store: %V",
                           &row.why);

@@ -565,8 +565,8 @@ ngx_http_xet_pg_pool_ready(ngx_http_xet_pg_t *pg)
     if (pg_pool->refused) {
         pg_pool->refused = 0;
 
-        if (!pg_pool->host->standby) {
-            ngx_http_xet_pg_pools_hurry(pg_pool);
+        if (pg_pool->events) {
+            pg_pool->events->ready(pg_pool);
         }
     }
 
@@ -634,8 +634,8 @@ ngx_http_xet_pg_pool_failed(ngx_http_xet_pg_t *pg)
         pg_pool->refused = 1;
         pg_pool->asked = ngx_current_msec;
 
-        if (!pg_pool->host->standby && ngx_http_xet_pg_pool_hopeless(pg_pool)) {
-            ngx_http_xet_pg_pools_starved(pg_pool);
+        if (pg_pool->events && ngx_http_xet_pg_pool_hopeless(pg_pool)) {
+            pg_pool->events->starved(pg_pool);
         }
     }
 }
@@ -744,8 +744,8 @@ ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
 
-        if (!pg_pool->host->standby) {
-            ngx_http_xet_pg_pools_heard();
+        if (pg_pool->events) {
+            pg_pool->events->heard();
         }
 
         if (pg->unsure) {
@@ -812,12 +812,16 @@ ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 static void
 ngx_http_xet_pg_pool_changed(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 {
+    ngx_http_xet_pg_pool_t  *pg_pool;
+
     ngx_queue_insert_head(&pg->inflight, &q->queue);
     pg->n++;
     q->pg = pg;
 
-    if (pg->host->several) {
-        ngx_http_xet_pg_pools_leave(pg);
+    pg_pool = pg->pg_pool;
+
+    if (pg_pool->events && pg->host->several) {
+        pg_pool->events->read_only(pg);
         return;
     }
 

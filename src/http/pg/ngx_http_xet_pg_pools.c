@@ -46,6 +46,18 @@ static void ngx_http_xet_pg_pools_set(ngx_http_xet_pg_pool_t *pg_pool,
     ngx_uint_t n, ngx_uint_t depth, ngx_msec_t timeout, ngx_msec_t running);
 static ngx_http_xet_pg_pool_t *ngx_http_xet_pg_pools_get(ngx_http_xet_pg_pool_e
     id);
+static void ngx_http_xet_pg_pools_heard(void);
+static void ngx_http_xet_pg_pools_hurry(ngx_http_xet_pg_pool_t *pg_pool);
+static void ngx_http_xet_pg_pools_starved(ngx_http_xet_pg_pool_t *pg_pool);
+static void ngx_http_xet_pg_pools_leave(ngx_http_xet_pg_t *pg);
+
+
+static const ngx_http_xet_pg_pool_events_t  ngx_http_xet_pg_pools_events = {
+    ngx_http_xet_pg_pools_heard,
+    ngx_http_xet_pg_pools_hurry,
+    ngx_http_xet_pg_pools_starved,
+    ngx_http_xet_pg_pools_leave
+};
 
 
 ngx_int_t
@@ -94,6 +106,7 @@ ngx_http_xet_pg_pools_init(ngx_cycle_t *cycle,
         pg_pool[i].number = i;
         pg_pool[i].queue = xmcf->queue;
         pg_pool[i].stmts = stmts;
+        pg_pool[i].events = &ngx_http_xet_pg_pools_events;
 
         if (ngx_http_xet_pg_pool_init(&pg_pool[i], cycle->pool) != NGX_OK) {
             return NGX_ERROR;
@@ -247,7 +260,12 @@ ngx_http_xet_pg_pools_stat(ngx_http_xet_pg_pool_e id,
 }
 
 
-void
+/*
+ * Closes an idle session of another pool, the least important pool first, so
+ * that this pool can open one.
+ */
+
+static void
 ngx_http_xet_pg_pools_starved(ngx_http_xet_pg_pool_t *pg_pool)
 {
     ngx_uint_t               i, keep;
@@ -275,7 +293,9 @@ ngx_http_xet_pg_pools_starved(ngx_http_xet_pg_pool_t *pg_pool)
 }
 
 
-void
+/* Lets the other pools without a session connect at once. */
+
+static void
 ngx_http_xet_pg_pools_hurry(ngx_http_xet_pg_pool_t *pg_pool)
 {
     ngx_uint_t               i;
@@ -291,7 +311,7 @@ ngx_http_xet_pg_pools_hurry(ngx_http_xet_pg_pool_t *pg_pool)
 }
 
 
-void
+static void
 ngx_http_xet_pg_pools_heard(void)
 {
     ngx_http_xet_main_conf_t  *xmcf;
@@ -365,7 +385,7 @@ ngx_http_xet_pg_pools_abandon(const char *why)
  * the statements in flight, in the next iteration of the event loop.
  */
 
-void
+static void
 ngx_http_xet_pg_pools_leave(ngx_http_xet_pg_t *pg)
 {
     char                     host[NI_MAXHOST], port[NI_MAXSERV];

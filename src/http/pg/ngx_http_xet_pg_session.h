@@ -197,9 +197,24 @@ void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
 
 /* ngx_http_xet_pg_pool.c: a pool; all its sessions are with one host. */
 
+typedef struct ngx_http_xet_pg_pool_s  ngx_http_xet_pg_pool_t;
+
+
+/* Callbacks from a pool of the primary to the other pools of the worker. */
+
 typedef struct {
+    void  (*heard)(void);              /* there was a result */
+    void  (*ready)(ngx_http_xet_pg_pool_t *pg_pool);   /* after a refusal */
+    void  (*starved)(ngx_http_xet_pg_pool_t *pg_pool); /* has no session */
+    void  (*read_only)(ngx_http_xet_pg_t *pg);         /* one of several */
+} ngx_http_xet_pg_pool_events_t;
+
+
+struct ngx_http_xet_pg_pool_s {
     const ngx_http_xet_pg_host_t   *host;
     const ngx_http_xet_pg_stmt_t   *stmts;     /* statements to prepare */
+
+    const ngx_http_xet_pg_pool_events_t  *events;  /* NULL: of a standby */
 
     ngx_uint_t          number;        /* index of the pool in metrics */
     ngx_uint_t          n;             /* maximum of sessions */
@@ -218,7 +233,7 @@ typedef struct {
     unsigned            turns:1;       /* callers take turns */
     unsigned            refused:1;     /* the last connect failed */
     ngx_msec_t          asked;         /* time of that failure */
-} ngx_http_xet_pg_pool_t;
+};
 
 
 /* Creates the closed sessions of a pool whose settings are set. */
@@ -294,21 +309,6 @@ void ngx_http_xet_pg_pool_refused(ngx_http_xet_pg_query_t *q, PGresult *res,
 ngx_uint_t ngx_http_xet_pg_pool_again(ngx_http_xet_pg_query_t *q,
     const char *sqlstate);
 
-
-/*
- * ngx_http_xet_pg_pools.c: all pools of the worker.
- *
- * ngx_http_xet_pg_pools_starved() closes an idle session of another pool, the
- * least important pool first, so that this pool can open one;
- * ngx_http_xet_pg_pools_hurry() lets the other pools without a session connect
- * at once; ngx_http_xet_pg_pools_heard() records that the primary has sent a
- * result; ngx_http_xet_pg_pools_leave() closes all sessions with the server of
- * this session.
- */
-void ngx_http_xet_pg_pools_starved(ngx_http_xet_pg_pool_t *pg_pool);
-void ngx_http_xet_pg_pools_hurry(ngx_http_xet_pg_pool_t *pg_pool);
-void ngx_http_xet_pg_pools_heard(void);
-void ngx_http_xet_pg_pools_leave(ngx_http_xet_pg_t *pg);
 
 /*
  * Called if the server used for reads does not accept writes.  If xet_postgres

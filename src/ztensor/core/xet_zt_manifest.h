@@ -1,7 +1,7 @@
 
 /*
- * The parser of a manifest, internals: xet_zt_manifest.c reads the items and
- * skips or copies values, xet_zt_record.c turns items into records.
+ * The parts of the parser of a manifest: xet_zt_manifest.c reads the items,
+ * xet_zt_record.c turns them into records, xet_zt_skip.c skips other values.
  */
 
 #ifndef _XET_ZT_MANIFEST_H_INCLUDED_
@@ -120,15 +120,20 @@ struct xet_zt_manifest_s {
 
 
 /*
- * xet_zt_manifest.c: skips an item of a value that is not interpreted, or of a
- * key that is not text; m->skip_depth is the depth around the value or key.
+ * xet_zt_skip.c: skips an item of a value that is not interpreted, or of a key
+ * that is not text; m->skip_depth is the depth around the value or key.  The
+ * names of attributes are checked; the head of their map is not passed to this
+ * function.
  */
-xet_status_t xet_zt_manifest_skip(xet_zt_manifest_t *m,
+xet_status_t xet_zt_skip_item(xet_zt_manifest_t *m,
     const xet_cbor_item_t *item);
 
-/* Starts a map of attributes, which is skipped, and copied if it is wanted. */
-xet_status_t xet_zt_manifest_attributes(xet_zt_manifest_t *m,
+/* Begins to skip the map of attributes whose head is item. */
+xet_status_t xet_zt_skip_attributes(xet_zt_manifest_t *m,
     const xet_cbor_item_t *item);
+
+/* Copies the bytes of the piece up to p. */
+xet_status_t xet_zt_capture_break(xet_zt_capture_t *c, const uint8_t *p);
 
 
 /* xet_zt_record.c: sets the fields that each record of m must have. */

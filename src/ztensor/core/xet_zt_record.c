@@ -171,7 +171,7 @@ xet_zt_record_key(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
     m->skip_key = 1;
     m->skip_depth = m->cbor.depth;
 
-    return xet_zt_manifest_skip(m, item);
+    return xet_zt_skip_item(m, item);
 }
 
 
@@ -182,7 +182,7 @@ xet_zt_record_value(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
         m->skip = 1;
         m->skip_depth = m->cbor.depth - (item->kind == XET_CBOR_MAP
                                          || item->kind == XET_CBOR_ARRAY);
-        return xet_zt_manifest_skip(m, item);
+        return xet_zt_skip_item(m, item);
     }
 
     if (item->kind == XET_CBOR_SIMPLE
@@ -196,7 +196,7 @@ xet_zt_record_value(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
     switch (m->field->kind) {
 
     case xet_zt_of_attributes:
-        return xet_zt_manifest_attributes(m, item);
+        return xet_zt_skip_attributes(m, item);
 
     case xet_zt_of_objects:
         m->keys.exempt = m->cbor.depth;

@@ -32,9 +32,10 @@ sub collect {
 		my $hash = join('', map { unpack('H*', reverse(
 			pack('H*', $_))) } unpack('(a16)*', $bytes));
 
+		$hash .= sprintf('.%08x', $copy_id & 0xffffffff) if $copy_id;
+
 		$t->remove_copy('xorbs/default/' . substr($hash, 0, 2)
-			. "/$hash" . ($copy_id ? sprintf('.%08x', $copy_id & 0xffffffff)
-			: ''));
+			. "/$hash");
 	}
 
 	my ($hashes, $copy_ids) = map { my $i = $_; join(',', map { $_->[$i] }

@@ -210,8 +210,8 @@ sub kill {
 	$self->{pid} = undef;
 }
 
-# Reloads nginx; with wait => 0 does not wait.  Returns the old workers, which may still
-# be busy with their requests.
+# Reloads nginx; with wait => 0 does not wait.  Returns the old workers, which
+# may still be busy with their requests.
 
 sub reload {
 	my ($self, %o) = @_;
