@@ -161,14 +161,14 @@ AS $$
 DECLARE
     first    integer := $3;
     behind   bigint := $4;
-    doubt    record;
+    suspect    record;
     found_of bigint[];
     used     bigint[] := '{}';
     more     boolean := false;
 BEGIN
     WHILE first < cardinality($1) AND NOT more LOOP
 
-        FOR doubt IN
+        FOR suspect IN
             SELECT f.id, first + b.n - 1 AS place
               FROM unnest($1[first + 1 : first + 256],
                           $2[first + 1 : first + 256])
@@ -179,14 +179,14 @@ BEGIN
                     OR f.packed <> b.packed)
              ORDER BY b.n
         LOOP
-            IF doubt.place > $3 THEN
+            IF suspect.place > $3 THEN
                 behind := 0;
             END IF;
 
             SELECT coalesce(array_agg(l.xorb_id), '{}') INTO found_of
               FROM (SELECT fx.xorb_id
                       FROM xet.file_xorbs fx
-                     WHERE fx.file_id = doubt.id AND fx.xorb_id > behind
+                     WHERE fx.file_id = suspect.id AND fx.xorb_id > behind
                      ORDER BY fx.xorb_id
                      LIMIT 1024 - cardinality(used)) l;
 
@@ -206,7 +206,7 @@ BEGIN
 
     IF more THEN
         RETURN QUERY
-        SELECT NULL::bytea, NULL::integer, NULL::bigint, doubt.place,
+        SELECT NULL::bytea, NULL::integer, NULL::bigint, suspect.place,
                used[1024];
     END IF;
 END;

@@ -72,7 +72,7 @@ static int xet_cli_hub_put_same(const xet_cli_hub_item_t *item, FILE *in,
     int *same);
 static int xet_cli_hub_put_registered(void *ctx, const xet_cli_file_t *file);
 static int xet_cli_hub_put_end(void *ctx);
-static int xet_cli_hub_put_told(const xet_cli_hub_put_t *p);
+static int xet_cli_hub_put_print(const xet_cli_hub_put_t *p);
 
 
 int
@@ -641,12 +641,12 @@ xet_cli_hub_put_end(void *ctx)
 
     rc = xet_cli_hub_commit_send(&p->commit);
 
-    return rc ? rc : xet_cli_hub_put_told(p);
+    return rc ? rc : xet_cli_hub_put_print(p);
 }
 
 
 static int
-xet_cli_hub_put_told(const xet_cli_hub_put_t *p)
+xet_cli_hub_put_print(const xet_cli_hub_put_t *p)
 {
     const char  *oid;
 

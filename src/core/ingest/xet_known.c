@@ -485,14 +485,14 @@ xet_known_ref(const xet_known_t *k, uint32_t entry, xet_known_ref_t *ref)
 static int
 xet_known_valid(const xet_known_t *k, const xet_known_ref_t *ref)
 {
-    uint32_t                  place;
+    uint32_t                  at;
     const xet_known_entry_t  *e;
 
     e = &k->entries[ref->entry];
-    place = (ref->entry >= k->first) ? ref->entry - k->first
+    at = (ref->entry >= k->first) ? ref->entry - k->first
                                      : ref->entry + (k->max - k->first);
 
-    return place < k->n
+    return at < k->n
            && e->chunk == ref->chunk
            && k->xorbs[e->xorb].serial == ref->serial;
 }

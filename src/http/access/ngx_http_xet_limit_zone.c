@@ -46,7 +46,7 @@ struct ngx_http_xet_limit_slot_s {
     ngx_queue_t                     all;       /* in slots of the zone */
     ngx_http_xet_limit_subject_t   *subject;
     ngx_pid_t                       pid;
-    ngx_int_t                       place;     /* ngx_process_slot */
+    ngx_int_t                       worker;    /* ngx_process_slot */
     uint64_t                        reserved;  /* bytes */
 };
 
@@ -118,7 +118,7 @@ ngx_http_xet_limit_zone_init_process(ngx_http_xet_limit_t *limit)
         next = ngx_queue_next(q);
         slot = ngx_queue_data(q, ngx_http_xet_limit_slot_t, all);
 
-        if (slot->place == ngx_process_slot && slot->pid != ngx_pid) {
+        if (slot->worker == ngx_process_slot && slot->pid != ngx_pid) {
             ngx_http_xet_limit_zone_free(limit, slot, 0);
         }
     }
@@ -212,7 +212,7 @@ ngx_http_xet_limit_zone_slot(ngx_slab_pool_t *shpool,
 
     slot->subject = s;
     slot->pid = ngx_pid;
-    slot->place = ngx_process_slot;
+    slot->worker = ngx_process_slot;
     slot->reserved = bytes;
 
     ngx_queue_insert_tail(&s->slots, &slot->queue);

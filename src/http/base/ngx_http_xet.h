@@ -235,7 +235,7 @@ typedef struct {
     ngx_uint_t                 masked;         /* logs get a masking writer */
     ngx_array_t               *key_marks;      /* temporary: hashes of keys */
     ngx_array_t               *lines;          /* temporary: directives */
-    ngx_array_t               *places;         /* temporary: locations */
+    ngx_array_t               *locations;      /* temporary: locations */
 } ngx_http_xet_main_conf_t;
 
 

@@ -128,7 +128,7 @@ xet_status_t ngx_http_xet_decode_open_job(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk);
 
 /* Whether the range of the chunk was announced to the store. */
-#define ngx_http_xet_decode_told(d, chunk)                                    \
+#define ngx_http_xet_decode_announced(d, chunk)                               \
     ((chunk)->stored_start >= (d)->copy.reader.start                          \
      && (uint64_t) (chunk)->stored_start + (chunk)->stored_len                \
         <= (d)->copy.reader.end)

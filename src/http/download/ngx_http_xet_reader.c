@@ -634,7 +634,7 @@ ngx_http_xet_reader_decode(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d,
         return rc;
     }
 
-    if (!ngx_http_xet_decode_told(d, chunk)) {
+    if (!ngx_http_xet_decode_announced(d, chunk)) {
         xet_cursor_run(&rd->cursor, room, &start, &end);
         ngx_http_xet_decode_ahead(d, start, end);
     }

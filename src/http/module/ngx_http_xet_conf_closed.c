@@ -30,14 +30,14 @@ ngx_http_xet_conf_closed(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     static const char *const  names[] = { "xet_read_only", "xet_delete" };
 
     main = ngx_http_conf_get_module_loc_conf(cf, ngx_http_xet_module);
-    p = xmcf->places->elts;
+    p = xmcf->locations->elts;
 
     /* the last round is for the http level, which is not in the list */
 
-    for (i = 0; i <= xmcf->places->nelts; i++) {
+    for (i = 0; i <= xmcf->locations->nelts; i++) {
 
-        conf = (i < xmcf->places->nelts) ? p[i].conf : (void *) main;
-        server = (i < xmcf->places->nelts) ? p[i].server : NULL;
+        conf = (i < xmcf->locations->nelts) ? p[i].conf : (void *) main;
+        server = (i < xmcf->locations->nelts) ? p[i].server : NULL;
 
         for (k = 0; k < 2; k++) {
 
@@ -73,9 +73,9 @@ ngx_http_xet_closed_used(ngx_http_xet_main_conf_t *xmcf,
     ngx_uint_t                     i;
     ngx_http_xet_conf_location_t  *p;
 
-    p = xmcf->places->elts;
+    p = xmcf->locations->elts;
 
-    for (i = 0; i < xmcf->places->nelts; i++) {
+    for (i = 0; i < xmcf->locations->nelts; i++) {
 
         if ((server == NULL || p[i].server == server)
             && (p[i].conf->api == 1 || p[i].conf->hub == 1

@@ -78,9 +78,9 @@ ngx_http_xet_conf_expose(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     const ngx_http_xet_leak_t     *leak;
 
     hub = ngx_http_xet_expose_hub(xmcf);
-    p = xmcf->places->elts;
+    p = xmcf->locations->elts;
 
-    for (i = 0; i < xmcf->places->nelts; i++) {
+    for (i = 0; i < xmcf->locations->nelts; i++) {
 
         if (p[i].conf->hub_expose
             && ngx_http_xet_conf_written(xmcf, p[i].conf, "xet_hub_expose")
@@ -124,9 +124,9 @@ ngx_http_xet_expose_hub(ngx_http_xet_main_conf_t *xmcf)
     ngx_uint_t                     i;
     ngx_http_xet_conf_location_t  *p;
 
-    p = xmcf->places->elts;
+    p = xmcf->locations->elts;
 
-    for (i = 0; i < xmcf->places->nelts; i++) {
+    for (i = 0; i < xmcf->locations->nelts; i++) {
 
         if (!p[i].core->noname && p[i].conf->hub == 1
             && ngx_http_xet_expose_guarded(p[i].conf))
@@ -265,9 +265,9 @@ ngx_http_xet_expose_used(ngx_http_xet_main_conf_t *xmcf,
     ngx_uint_t                     i;
     ngx_http_xet_conf_location_t  *p, *around;
 
-    p = xmcf->places->elts;
+    p = xmcf->locations->elts;
 
-    for (i = 0; i < xmcf->places->nelts; i++) {
+    for (i = 0; i < xmcf->locations->nelts; i++) {
 
         if (!p[i].conf->hub_expose
             || ngx_http_xet_expose_leak(&p[i]) == NULL)

@@ -51,10 +51,10 @@ ngx_http_xet_conf_lists(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 {
     xmcf->lines = ngx_array_create(cf->temp_pool, 16,
                                    sizeof(ngx_http_xet_line_t));
-    xmcf->places = ngx_array_create(cf->temp_pool, 16,
+    xmcf->locations = ngx_array_create(cf->temp_pool, 16,
                                     sizeof(ngx_http_xet_conf_location_t));
 
-    return (xmcf->lines && xmcf->places) ? NGX_OK : NGX_ERROR;
+    return (xmcf->lines && xmcf->locations) ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -89,7 +89,7 @@ ngx_http_xet_conf_location(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *outer,
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    loc = ngx_array_push(xmcf->places);
+    loc = ngx_array_push(xmcf->locations);
     if (loc == NULL) {
         return NGX_ERROR;
     }
@@ -142,13 +142,13 @@ ngx_http_xet_conf_location_t *
 ngx_http_xet_conf_location_of(ngx_http_xet_main_conf_t *xmcf, const void *conf)
 {
     ngx_uint_t                     i;
-    ngx_http_xet_conf_location_t  *places;
+    ngx_http_xet_conf_location_t  *locations;
 
-    places = xmcf->places->elts;
+    locations = xmcf->locations->elts;
 
-    for (i = 0; i < xmcf->places->nelts; i++) {
-        if (places[i].conf == conf) {
-            return &places[i];
+    for (i = 0; i < xmcf->locations->nelts; i++) {
+        if (locations[i].conf == conf) {
+            return &locations[i];
         }
     }
 
@@ -303,16 +303,17 @@ ngx_http_xet_conf_location_regex(ngx_http_xet_main_conf_t *xmcf, const void
     *outer, ngx_str_t *uri)
 {
     ngx_uint_t                     i;
-    ngx_http_xet_conf_location_t  *places;
+    ngx_http_xet_conf_location_t  *locations;
 
-    places = xmcf->places->elts;
+    locations = xmcf->locations->elts;
 
-    for (i = 0; i < xmcf->places->nelts; i++) {
+    for (i = 0; i < xmcf->locations->nelts; i++) {
 
-        if (places[i].outer == outer && places[i].core->regex
-            && ngx_regex_exec(places[i].core->regex->regex, uri, NULL, 0) >= 0)
+        if (locations[i].outer == outer && locations[i].core->regex
+            && ngx_regex_exec(locations[i].core->regex->regex, uri, NULL, 0)
+               >= 0)
         {
-            return &places[i];
+            return &locations[i];
         }
     }
 
@@ -333,20 +334,20 @@ ngx_http_xet_conf_location_prefix(ngx_http_xet_main_conf_t *xmcf, const void
 {
     ngx_str_t                     *name;
     ngx_uint_t                     i;
-    ngx_http_xet_conf_location_t  *places, *found;
+    ngx_http_xet_conf_location_t  *locations, *found;
 
-    places = xmcf->places->elts;
+    locations = xmcf->locations->elts;
     found = NULL;
 
-    for (i = 0; i < xmcf->places->nelts; i++) {
+    for (i = 0; i < xmcf->locations->nelts; i++) {
 
-        if (places[i].outer != outer ||
-            !ngx_http_xet_conf_location_plain(&places[i]))
+        if (locations[i].outer != outer ||
+            !ngx_http_xet_conf_location_plain(&locations[i]))
         {
             continue;
         }
 
-        name = &places[i].core->name;
+        name = &locations[i].core->name;
 
         if (name->len > uri->len
             || ngx_strncmp(name->data, uri->data, name->len) != 0)
@@ -354,17 +355,17 @@ ngx_http_xet_conf_location_prefix(ngx_http_xet_main_conf_t *xmcf, const void
             continue;
         }
 
-        if (places[i].core->exact_match) {
+        if (locations[i].core->exact_match) {
 
             if (name->len == uri->len) {
-                return &places[i];
+                return &locations[i];
             }
 
             continue;
         }
 
         if (found == NULL || name->len > found->core->name.len) {
-            found = &places[i];
+            found = &locations[i];
         }
     }
 

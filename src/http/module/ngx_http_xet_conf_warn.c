@@ -59,7 +59,7 @@ ngx_http_xet_conf_warn(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 {
     ngx_uint_t                     i, j;
     ngx_http_xet_warn_t            w;
-    ngx_http_xet_conf_location_t  *places;
+    ngx_http_xet_conf_location_t  *locations;
     ngx_http_core_main_conf_t     *cmcf;
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
@@ -69,25 +69,25 @@ ngx_http_xet_conf_warn(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     w.main = ngx_http_conf_get_module_loc_conf(cf, ngx_http_xet_module);
     w.ports = cmcf->ports;
 
-    places = xmcf->places->elts;
+    locations = xmcf->locations->elts;
 
-    for (i = 0; i < xmcf->places->nelts; i++) {
+    for (i = 0; i < xmcf->locations->nelts; i++) {
 
-        if (places[i].outer != w.main) {
+        if (locations[i].outer != w.main) {
             continue;
         }
 
         /* check the locations of the server */
 
-        for (j = 0; j < xmcf->places->nelts; j++) {
+        for (j = 0; j < xmcf->locations->nelts; j++) {
 
-            if (j != i && places[j].server == places[i].server) {
-                ngx_http_xet_warn_location(&w, &places[i], &places[j]);
+            if (j != i && locations[j].server == locations[i].server) {
+                ngx_http_xet_warn_location(&w, &locations[i], &locations[j]);
             }
         }
 
-        ngx_http_xet_warn_headers(&w, &places[i]);
-        ngx_http_xet_warn_pages(&w, &places[i]);
+        ngx_http_xet_warn_headers(&w, &locations[i]);
+        ngx_http_xet_warn_pages(&w, &locations[i]);
     }
 
     ngx_http_xet_warn_zones(&w);
@@ -233,9 +233,9 @@ ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     }
 
     repos = 0;
-    p = w->xmcf->places->elts;
+    p = w->xmcf->locations->elts;
 
-    for (i = 0; i < w->xmcf->places->nelts; i++) {
+    for (i = 0; i < w->xmcf->locations->nelts; i++) {
 
         if (p[i].conf->api) {
 
@@ -419,7 +419,7 @@ ngx_http_xet_warn_headers(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     size_t                         size, room;
     ngx_uint_t                     i, n;
     ngx_http_conf_addr_t          *addr;
-    ngx_http_xet_conf_location_t  *places;
+    ngx_http_xet_conf_location_t  *locations;
     ngx_http_core_srv_conf_t      *cscf;
 
     room = ngx_http_xet_warn_header_room(w, server);
@@ -440,15 +440,15 @@ ngx_http_xet_warn_headers(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
         return;
     }
 
-    places = w->xmcf->places->elts;
+    locations = w->xmcf->locations->elts;
 
-    for (i = 0; !places[i].conf->api || places[i].core->noname
-                || places[i].server != server->server; i++)
+    for (i = 0; !locations[i].conf->api || locations[i].core->noname
+                || locations[i].server != server->server; i++)
     {
         /* void */
     }
 
-    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, places[i].conf, "xet_api",
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, locations[i].conf, "xet_api",
                           "\"large_client_header_buffers\" has buffers of %uz "
                           "bytes, but a line of a request of \"xet_api\" may "
                           "need %uz, because of \"xet_batch_max\", "
@@ -474,9 +474,9 @@ ngx_http_xet_warn_header_room(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t  *p;
 
     room = 0;
-    p = w->xmcf->places->elts;
+    p = w->xmcf->locations->elts;
 
-    for (i = 0; i < w->xmcf->places->nelts; i++) {
+    for (i = 0; i < w->xmcf->locations->nelts; i++) {
 
         if (!p[i].conf->api || p[i].server != server->server
             || p[i].core->noname)
@@ -522,9 +522,9 @@ ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     ngx_http_err_page_t           *page;
     ngx_http_xet_conf_location_t  *p;
 
-    p = w->xmcf->places->elts;
+    p = w->xmcf->locations->elts;
 
-    for (i = 0; i < w->xmcf->places->nelts; i++) {
+    for (i = 0; i < w->xmcf->locations->nelts; i++) {
 
         if (p[i].server != server->server || &p[i] == server) {
             continue;
@@ -583,10 +583,10 @@ ngx_http_xet_warn_error(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     ngx_http_err_page_t           *page;
     ngx_http_xet_conf_location_t  *p;
 
-    p = w->xmcf->places->elts;
+    p = w->xmcf->locations->elts;
     name = &loc->core->name;
 
-    for (i = 0; i < w->xmcf->places->nelts; i++) {
+    for (i = 0; i < w->xmcf->locations->nelts; i++) {
 
         if (p[i].server != server->server || p[i].core->error_pages == NULL) {
             continue;
@@ -630,19 +630,19 @@ ngx_http_xet_warn_zones(ngx_http_xet_warn_t *w)
         return;
     }
 
-    p = w->xmcf->places->elts;
+    p = w->xmcf->locations->elts;
     limits = w->xmcf->upload_zones->elts;
 
     for (i = 0; i < w->xmcf->upload_zones->nelts; i++) {
 
-        for (j = 0; j < w->xmcf->places->nelts; j++) {
+        for (j = 0; j < w->xmcf->locations->nelts; j++) {
 
             if (p[j].conf->api && p[j].conf->upload_limit == limits[i]) {
                 break;
             }
         }
 
-        if (j < w->xmcf->places->nelts) {
+        if (j < w->xmcf->locations->nelts) {
             continue;
         }
 

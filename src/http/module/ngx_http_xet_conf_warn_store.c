@@ -86,20 +86,20 @@ static ngx_uint_t
 ngx_http_xet_warn_proxied(ngx_http_xet_warn_t *w)
 {
     ngx_uint_t                     i, api;
-    ngx_http_xet_conf_location_t  *places;
+    ngx_http_xet_conf_location_t  *locations;
 
     api = 0;
-    places = w->xmcf->places->elts;
+    locations = w->xmcf->locations->elts;
 
-    for (i = 0; i < w->xmcf->places->nelts; i++) {
+    for (i = 0; i < w->xmcf->locations->nelts; i++) {
 
-        if (!places[i].conf->api || places[i].core->noname) {
+        if (!locations[i].conf->api || locations[i].core->noname) {
             continue;
         }
 
         api = 1;
 
-        if (places[i].conf->data_mode == NGX_HTTP_XET_DATA_PROXY) {
+        if (locations[i].conf->data_mode == NGX_HTTP_XET_DATA_PROXY) {
             return 1;
         }
     }
@@ -150,14 +150,14 @@ ngx_http_xet_warn_sent_on(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     ngx_str_t                     *to;
     ngx_uint_t                     i, k;
     ngx_http_err_page_t           *page;
-    ngx_http_xet_conf_location_t  *places;
+    ngx_http_xet_conf_location_t  *locations;
 
     if (loc->core->error_pages == NULL) {
         return 0;
     }
 
     page = loc->core->error_pages->elts;
-    places = w->xmcf->places->elts;
+    locations = w->xmcf->locations->elts;
 
     for (i = 0; i < loc->core->error_pages->nelts; i++) {
 
@@ -167,11 +167,11 @@ ngx_http_xet_warn_sent_on(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 
         to = &page[i].value.value;
 
-        for (k = 0; k < w->xmcf->places->nelts; k++) {
+        for (k = 0; k < w->xmcf->locations->nelts; k++) {
 
-            if (places[k].server == loc->server && places[k].conf->error
-                && places[k].core->name.len == to->len
-                && ngx_strncmp(places[k].core->name.data, to->data, to->len)
+            if (locations[k].server == loc->server && locations[k].conf->error
+                && locations[k].core->name.len == to->len
+                && ngx_strncmp(locations[k].core->name.data, to->data, to->len)
                    == 0)
             {
                 return 0;

@@ -63,7 +63,7 @@ ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     ngx_int_t                      rc, judged;
     ngx_uint_t                     i;
     ngx_http_xet_base_t            base;
-    ngx_http_xet_conf_location_t  *places;
+    ngx_http_xet_conf_location_t  *locations;
     ngx_http_core_loc_conf_t      *clcf;
 
     clcf = loc->core;
@@ -92,12 +92,12 @@ ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
         judged = (rc == NGX_DECLINED) ? judged : rc;
     }
 
-    places = w->xmcf->places->elts;
+    locations = w->xmcf->locations->elts;
 
-    for (i = 0; judged != NGX_OK && i < w->xmcf->places->nelts; i++) {
+    for (i = 0; judged != NGX_OK && i < w->xmcf->locations->nelts; i++) {
 
-        if (places[i].conf->api
-            && ngx_http_xet_warn_base(&places[i], &base) == NGX_OK)
+        if (locations[i].conf->api
+            && ngx_http_xet_warn_base(&locations[i], &base) == NGX_OK)
         {
             rc = ngx_http_xet_warn_root_of(w, server, loc, &base.path);
             judged = (rc == NGX_DECLINED) ? judged : rc;
@@ -128,7 +128,7 @@ ngx_http_xet_warn_data(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     ngx_str_t                      prefix, *name;
     ngx_uint_t                     i;
     ngx_http_xet_base_t            base;
-    ngx_http_xet_conf_location_t  *places;
+    ngx_http_xet_conf_location_t  *locations;
 
     ngx_str_null(&prefix);
 
@@ -148,12 +148,12 @@ ngx_http_xet_warn_data(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
         }
     }
 
-    places = w->xmcf->places->elts;
+    locations = w->xmcf->locations->elts;
 
-    for (i = 0; i < w->xmcf->places->nelts; i++) {
+    for (i = 0; i < w->xmcf->locations->nelts; i++) {
 
-        if (places[i].conf->api
-            && ngx_http_xet_warn_base(&places[i], &base) == NGX_OK
+        if (locations[i].conf->api
+            && ngx_http_xet_warn_base(&locations[i], &base) == NGX_OK
             && ngx_http_xet_warn_comes(w, server, loc, &base.path))
         {
             return 1;
@@ -361,7 +361,7 @@ ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 
     /* warn once for all locations that inherit the same "xet_url_base" */
 
-    first = w->xmcf->places->elts;
+    first = w->xmcf->locations->elts;
 
     while (first->conf->url_base != loc->conf->url_base
            || !first->conf->api || first->core->noname)
@@ -566,7 +566,7 @@ ngx_http_xet_warn_served(ngx_http_xet_warn_t *w, ngx_str_t *path)
     u_char                         buf[NGX_HTTP_XET_URI_MAX], *p;
     ngx_str_t                      uri;
     ngx_uint_t                     i;
-    ngx_http_xet_conf_location_t  *places, *found;
+    ngx_http_xet_conf_location_t  *locations, *found;
 
     p = ngx_slprintf(buf, buf + sizeof(buf) - 1, "%V%s", path,
                      NGX_HTTP_XET_DATA);
@@ -575,19 +575,19 @@ ngx_http_xet_warn_served(ngx_http_xet_warn_t *w, ngx_str_t *path)
     uri.data = buf;
     uri.len = p - buf;
 
-    places = w->xmcf->places->elts;
+    locations = w->xmcf->locations->elts;
 
-    for (i = 0; i < w->xmcf->places->nelts; i++) {
+    for (i = 0; i < w->xmcf->locations->nelts; i++) {
 
-        if (places[i].outer != w->main) {
+        if (locations[i].outer != w->main) {
             continue;
         }
 
-        if (ngx_http_xet_warn_returns(w, &places[i], 0)) {
+        if (ngx_http_xet_warn_returns(w, &locations[i], 0)) {
             return 1;
         }
 
-        found = ngx_http_xet_conf_location_find(w->xmcf, &places[i], &uri);
+        found = ngx_http_xet_conf_location_find(w->xmcf, &locations[i], &uri);
 
         if (found
             && (found->conf->data
@@ -628,9 +628,9 @@ ngx_http_xet_warn_has_name(ngx_http_xet_warn_t *w,
     ngx_uint_t                     i;
     ngx_http_xet_conf_location_t  *p;
 
-    p = w->xmcf->places->elts;
+    p = w->xmcf->locations->elts;
 
-    for (i = 0; i < w->xmcf->places->nelts; i++) {
+    for (i = 0; i < w->xmcf->locations->nelts; i++) {
 
         if (p[i].server == server->server && p[i].core->named
             && p[i].core->name.len == name->len

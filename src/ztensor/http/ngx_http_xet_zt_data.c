@@ -231,16 +231,16 @@ ngx_http_xet_zt_data_verified(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c)
 {
     u_char                             sha256[32];
-    size_t                             place;
+    size_t                             at;
     xet_zt_report_t                    report;
     ngx_http_xet_zt_reports_get_row_t  row;
 
     (void) ngx_http_xet_row(r, zt_reports_get, 0, &row);
 
-    place = (c->component - c->object->components) * XET_ZT_REPORT_LEN;
+    at = (c->component - c->object->components) * XET_ZT_REPORT_LEN;
 
     if (row.report.len != c->object->n * XET_ZT_REPORT_LEN
-        || !xet_zt_report_unpack(&report, row.report.data + place)
+        || !xet_zt_report_unpack(&report, row.report.data + at)
         || report.digest != XET_ZT_DIGEST_VERIFIED
         || ngx_http_xet_zt_data_digest(c, sha256) != NGX_OK)
     {

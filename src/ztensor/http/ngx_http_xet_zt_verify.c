@@ -39,7 +39,7 @@ typedef struct {
     xet_zt_object_t           *object;
     const xet_zt_component_t  *component;
     xet_range_t                range;          /* empty: nothing to read */
-    uint64_t                   place;          /* sort key: offset to read at */
+    uint64_t                   at;             /* sort key: offset to read at */
     uint64_t                   cost;           /* bytes reserved for it */
     xet_zt_report_t            report;
     unsigned                   known:1;        /* report is from PostgreSQL */
@@ -421,7 +421,7 @@ ngx_http_xet_zt_batch_items(ngx_http_xet_zt_verify_t *v)
                 item->range.end = 0;
             }
 
-            item->place = item->range.start;
+            item->at = item->range.start;
 
             v->order[v->n++] = item;
         }
@@ -468,17 +468,17 @@ ngx_http_xet_zt_batch_alloc(ngx_http_xet_zt_verify_t *v)
 static void
 ngx_http_xet_zt_batch_place(ngx_http_xet_zt_item_t *items, ngx_uint_t n)
 {
-    uint64_t    place;
+    uint64_t    at;
     ngx_uint_t  i;
 
-    place = UINT64_MAX;
+    at = UINT64_MAX;
 
     for (i = 0; i < n; i++) {
-        place = ngx_min(place, items[i].range.start);
+        at = ngx_min(at, items[i].range.start);
     }
 
     for (i = 0; i < n; i++) {
-        items[i].place = place;
+        items[i].at = at;
         items[i].values = xet_zt_text_is(&items[i].component->role, "values");
     }
 }
@@ -492,8 +492,8 @@ ngx_http_xet_zt_batch_cmp(const void *one, const void *two)
     a = *(ngx_http_xet_zt_item_t *const *) one;
     b = *(ngx_http_xet_zt_item_t *const *) two;
 
-    if (a->place != b->place) {
-        return (a->place < b->place) ? -1 : 1;
+    if (a->at != b->at) {
+        return (a->at < b->at) ? -1 : 1;
     }
 
     if (a->object != b->object) {
@@ -522,7 +522,7 @@ ngx_http_xet_zt_batch_cmp(const void *one, const void *two)
 static xet_status_t
 ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v)
 {
-    xet_range_t              range, *place;
+    xet_range_t              range, *at;
     xet_status_t             status;
     ngx_http_xet_zt_item_t  *item;
 
@@ -559,18 +559,18 @@ ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v)
     range = item->range;
 
     for (v->end = v->next + 1; v->end < v->n; v->end++) {
-        place = &v->order[v->end]->range;
+        at = &v->order[v->end]->range;
 
         if (v->order[v->end]->known
-            || place->start == place->end
-            || place->start < range.end
-            || place->start - range.end > NGX_HTTP_XET_ZT_BATCH_GAP
+            || at->start == at->end
+            || at->start < range.end
+            || at->start - range.end > NGX_HTTP_XET_ZT_BATCH_GAP
             || !ngx_http_xet_zt_batch_afford(v, v->order[v->end]))
         {
             break;
         }
 
-        range.end = place->end;
+        range.end = at->end;
     }
 
     v->pos = range.start;
@@ -939,7 +939,7 @@ static void
 ngx_http_xet_zt_reports_apply(ngx_http_xet_zt_verify_t *v, uint64_t index,
     ngx_str_t *report)
 {
-    size_t                   place;
+    size_t                   at;
     ngx_uint_t               i;
     xet_zt_object_t         *o;
     xet_zt_report_t          any;
@@ -947,9 +947,9 @@ ngx_http_xet_zt_reports_apply(ngx_http_xet_zt_verify_t *v, uint64_t index,
 
     /* use either all reports or no report: components are compared */
 
-    for (place = 0; place < report->len; place += XET_ZT_REPORT_LEN) {
-        if (report->len - place < XET_ZT_REPORT_LEN
-            || !xet_zt_report_unpack(&any, report->data + place))
+    for (at = 0; at < report->len; at += XET_ZT_REPORT_LEN) {
+        if (report->len - at < XET_ZT_REPORT_LEN
+            || !xet_zt_report_unpack(&any, report->data + at))
         {
             return;
         }
@@ -963,10 +963,10 @@ ngx_http_xet_zt_reports_apply(ngx_http_xet_zt_verify_t *v, uint64_t index,
             continue;
         }
 
-        place = (item->component - o->components) * XET_ZT_REPORT_LEN;
+        at = (item->component - o->components) * XET_ZT_REPORT_LEN;
 
         item->known = xet_zt_report_unpack(&item->report,
-                                           report->data + place);
+                                           report->data + at);
     }
 }
 
