@@ -2,7 +2,7 @@
 /*
  * The storage of copies of xorbs: a folder, or a bucket of an object store.
  * This code uses neither nginx nor libpq.  The module and the command line
- * call the functions of store->ops; only store->s3 tells the kinds apart.
+ * call the functions of store->ops; store->s3 tells which kind it is.
  *
  *     <store>/xorbs/<namespace>/<aa>/<hash>.<copy id>    copies
  *     <store>/identity                               identity of the store
@@ -86,10 +86,10 @@ struct xet_store_s {
 
 /*
  * One name in a store: an argument of stat and remove, or an entry of a list.
- * Times are seconds since 1970.  modified is a time of our clock; for an
- * object, it is our time minus the age of the object by the store's clock.
- * changed is a time of the store's clock: the time when a file got its name
- * (ctime), or when an object got its bytes.
+ * Times are seconds since 1970.  modified is a time of the local clock; for an
+ * object, it is computed: the local time minus the object's age by the store's
+ * clock.  changed is a time of the store's clock: the ctime of a file, or the
+ * time when an object was stored.
  */
 
 typedef struct {
@@ -145,7 +145,7 @@ typedef struct {
                                           is not older than this */
     xet_s3_upload_t  *upload;          /* of a bucket */
     unsigned          kept:1;          /* a copy may exist */
-    char              name[XET_STORE_NAME_MAX];        /* claimed, or "" */
+    char              name[XET_STORE_NAME_MAX];        /* reserved, or "" */
     char              temp[PATH_MAX];  /* name of the file, "": no name */
 } xet_store_writer_t;
 
@@ -190,7 +190,7 @@ struct xet_store_ops_s {
                              xet_store_error_t *error);
 
     /*
-     * Sets the status of all n items.  In a bucket, several requests are in
+     * Sets the status of all n items.  For a bucket, several requests are in
      * flight at once, and times are set only if n is 1.
      */
     void          (*stat)(xet_store_t *store, xet_store_item_t *items,
@@ -213,7 +213,7 @@ struct xet_store_ops_s {
     xet_status_t  (*read)(xet_store_reader_t *reader, void *buf, size_t len,
                           uint64_t offset, xet_store_error_t *error);
 
-    /* starts to send or to flush appended bytes; keep returns any error */
+    /* starts to send or flush appended bytes; keep returns the errors */
     void          (*grown)(xet_store_writer_t *writer, const void *data,
                            size_t len);
 
@@ -239,14 +239,15 @@ struct xet_store_ops_s {
 
     /*
      * quarantine renames name to quarantine; back does the reverse.  If name
-     * exists already, back keeps it, makes it durable, and removes quarantine.
+     * exists already, back makes name durable, and removes only the name
+     * quarantine.
      */
     xet_status_t  (*quarantine)(xet_store_t *store, const char *name,
                            const char *quarantine, xet_store_error_t *error);
     xet_status_t  (*back)(xet_store_t *store, const char *quarantine,
                           const char *name, xet_store_error_t *error);
 
-    /* XET_DONE: no such folder; only store and folder of list are set */
+    /* starts list, whose store and folder are set; XET_DONE: no folder */
     xet_status_t  (*list)(xet_store_list_t *list, xet_store_error_t *error);
 
     /*
@@ -257,7 +258,11 @@ struct xet_store_ops_s {
     xet_status_t  (*next)(xet_store_list_t *list, xet_store_item_t *item,
                           xet_store_error_t *error);
 
-    /* removes parts of uploads at least age seconds old; *n: their number */
+    /*
+     * Removes abandoned temporary files of a folder, or aborts abandoned
+     * uploads to a bucket, if they are at least age seconds old.  Sets *n to
+     * their number.
+     */
     xet_status_t  (*sweep)(xet_store_t *store, uint64_t age, size_t *n,
                            xet_store_error_t *error);
 
@@ -272,10 +277,10 @@ struct xet_store_ops_s {
 
 
 /*
- * Create a store in a folder or in a bucket, without access to the folder or
- * bucket.  temp is the folder of temporary files of a bucket.  Return NULL if
- * out of memory, or if conf is invalid; then error->text says why.  Strings
- * are copied.
+ * Create the object for a store in a folder or in a bucket; do not access the
+ * folder or bucket.  temp is the folder of temporary files of a bucket.
+ * Return NULL if out of memory, or if conf is invalid; then error->text says
+ * why.  Strings are copied.
  */
 xet_store_t *xet_store_files(const char *path);
 xet_store_t *xet_store_s3(const xet_s3_conf_t *conf, const char *temp,
@@ -334,8 +339,8 @@ void xet_store_reader_close(xet_store_reader_t *reader);
  */
 
 /*
- * Opens a temporary file, with O_TMPFILE if it is supported.  name is the
- * claimed name of the copy, or "".  If a name is given, parts of the file are
+ * Opens a temporary file, with O_TMPFILE if it is supported.  name is the name
+ * reserved for the copy, or "".  If a name is given, parts of the file are
  * sent to a bucket while the file is written.
  */
 xet_status_t xet_store_writer_open(xet_store_t *store, const char *name,

@@ -7,12 +7,12 @@
  * and synced before the first write, so no copy is in a folder whose own entry
  * is not yet durable.
  *
- * If several nodes share the folder by NFS, a node caches what it knows of a
- * folder until it opens that folder.  A file that another node has removed
- * can no longer be read, even if it is open (ESTALE).  So no name is reported
- * missing before its folder was opened.  A reader whose file is stale opens it
- * again, which tells whether the copy exists: the bytes of a name never
- * change.
+ * If several nodes share the folder by NFS, a node caches the names of a
+ * folder until the node opens that folder.  A file that another node has
+ * removed can no longer be read, even if it is open (ESTALE).  So no name is
+ * reported missing before its folder was opened.  After ESTALE, a reader opens
+ * the file again, to see whether the copy still exists: the bytes of a name
+ * never change.
  *
  * Paths are resolved at each call: a disk may be mounted at any time.
  */
@@ -339,7 +339,9 @@ xet_store_files_read(xet_store_reader_t *reader, void *buf, size_t len,
                                     error);
         }
 
-        /* another node has removed the file: it was healed or collected */
+        /*
+         * another node removed the file, after a heal or by garbage collection
+         */
 
         (void) close(reader->fd);
         reader->fd = -1;
@@ -411,7 +413,7 @@ xet_store_files_grown(xet_store_writer_t *writer, const void *data,
 }
 
 
-/* Stores a copy.  The time of the copy is the time of its last write. */
+/* Stores a copy.  The copy's time is the mtime of the temporary file. */
 
 static xet_status_t
 xet_store_files_keep(xet_store_writer_t *writer, const char *name,
@@ -531,7 +533,8 @@ xet_store_files_linkat(const xet_store_writer_t *writer, const char *path)
 
 /*
  * Removes names, and syncs a folder after the last of its names.  Without the
- * sync, names could come back after a crash, with no record of them.
+ * sync, removed names could reappear after a crash, and no record of them
+ * would exist.
  */
 
 static xet_status_t
@@ -689,7 +692,7 @@ xet_store_files_next(xet_store_list_t *list, xet_store_item_t *item,
 }
 
 
-/* Syncs a folder.  A missing folder needs no sync: no name can come back. */
+/* Syncs a folder.  A missing folder needs no sync: no name can reappear. */
 
 static xet_status_t
 xet_store_files_sync(xet_store_t *store, const char *folder,
@@ -746,8 +749,8 @@ xet_store_files_above(xet_store_t *store, const char *name,
 
 /*
  * Locks a file.  The descriptor stays open, and holds the lock, until the
- * process ends.  A shared lock is skipped if its file can't be opened: a
- * folder without writers needs no lock to be read.
+ * process ends.  If the file can't be opened, a shared lock is skipped:
+ * reading a folder that has no writers needs no lock.
  */
 
 static xet_status_t

@@ -2,18 +2,18 @@
 /*
  * A store in a bucket of an object store, or below a prefix in a bucket.
  *
- * If the name of an upload is claimed, its parts go to the bucket while the
- * file grows.  An upload without keep never becomes an object: keep sends the
- * last part, and waits until the store has acknowledged all parts.  Objects
- * are never renamed, and an acknowledged object needs no sync.
+ * If a name is reserved for an upload, its parts go to the bucket while the
+ * file grows.  Without a call of keep, an upload never becomes an object: keep
+ * sends the last part, and waits until the store has acknowledged all parts.
+ * Objects are never renamed, and an acknowledged object needs no sync.
  *
  * A read fetches the whole range that was announced, since each request costs
  * a round trip.  The bytes are held in memory until the next announcement.
  *
  * DeleteObjects takes a thousand names in one request, but is not used.  Its
  * response reports errors in the body of a 200.  Stores also differ: some
- * require checksums and some refuse them; some list removed names.  All stores
- * support DELETE.
+ * require checksums, and some refuse them; some responses list removed names.
+ * All stores support DELETE.
  */
 
 
@@ -266,7 +266,7 @@ xet_store_s3_read(xet_store_reader_t *reader, void *buf, size_t len,
                                 error);
         if (rc == XET_AGAIN) {
 
-            /* the object is shorter than the range, but may have this part */
+            /* the object ends inside the range, but may contain these bytes */
 
             reader->end = reader->start;
 
@@ -541,7 +541,8 @@ xet_store_s3_page(xet_store_list_t *list, const char *prefix,
 
 /*
  * Aborts abandoned uploads.  XET_S3_BAD means that the store can't list
- * uploads: it must remove them itself, so this is not an error.
+ * uploads: such a store must remove abandoned uploads itself, so this is not
+ * an error.
  */
 
 static xet_status_t

@@ -493,8 +493,8 @@ xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text)
 
 
 /*
- * Removes old generations, unless the store may have copies that the database
- * has lost: only an older generation may list such a copy.
+ * Removes old generations, unless the database may have lost rows of copies
+ * that the store still has: only an older generation may list such a copy.
  */
 
 static int

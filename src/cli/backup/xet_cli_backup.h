@@ -68,9 +68,9 @@ typedef struct {
 
 
 /*
- * Reads a file of a generation, once, line by line: its list, or its notes if
- * notes is set.  A line of the notes says that a listed copy is lost, or that
- * another copy of the same xorb has replaced it.
+ * A reader of the list of a generation, or of its notes if notes is set.
+ * Reads the file once, line by line.  A line of the notes records that a
+ * listed copy is lost, or that another copy of the same xorb has replaced it.
  */
 
 typedef struct {
@@ -186,9 +186,9 @@ void xet_cli_copier_end(xet_cli_copier_t *c);
 
 /*
  * Reads a copy from a storage, and compares its bytes with copy->size and
- * copy->digest; without a digest, verifies that they are the xorb of
- * copy->hash.  Returns XET_CLI_OK and sets *what, or returns an exit code
- * after printing the error.
+ * copy->digest; without a digest, verifies the bytes against copy->hash.
+ * Returns XET_CLI_OK and sets *what, or returns an exit code after printing
+ * the error.
  */
 int xet_cli_copier_read(xet_cli_copier_t *c, xet_store_t *from,
     const xet_cli_copy_t *copy, xet_cli_copy_e *what);
@@ -266,9 +266,9 @@ void xet_cli_list_close(xet_cli_list_t *l);
 int xet_cli_list_next(xet_cli_list_t *l);
 
 /*
- * Reads lines until the position of the copy in the order of the list.  Sets
- * *found to 1 if the list has the copy, else to 0.  Returns the same codes as
- * xet_cli_list_next().
+ * Reads lines up to the position where the sorted list would have the copy.
+ * Sets *found to 1 if the list has the copy, else to 0.  Returns the same
+ * codes as xet_cli_list_next().
  */
 int xet_cli_list_find(xet_cli_list_t *l, const xet_cli_copy_t *copy,
     int *found);
@@ -369,7 +369,7 @@ int xet_cli_backup_prune(xet_store_t *storage, uint64_t keep,
 /* xet_cli_backup_run.c */
 
 /*
- * Rejects the operand "-" with a hint what to do instead.  Returns XET_CLI_OK,
+ * Rejects the operand "-", and prints what to do instead.  Returns XET_CLI_OK,
  * or XET_CLI_USAGE after printing the error.
  */
 int xet_cli_backup_operand(const char *name, const char *instead);
@@ -394,9 +394,9 @@ int xet_cli_backup_run(const char *const *argv, int in, int out,
 int xet_cli_backup_reads(xet_store_t *storage);
 
 /*
- * If the row of a xorb still refers to the copy with old_copy_id, makes the row
- * and all terms of the xorb refer to this copy.  info is the layout of this
- * copy.  *the_copy_id is the copy id of the row after the call.  Waits for
+ * If the row of a xorb still refers to the copy with old_copy_id, makes the
+ * row and all terms of the xorb refer to "copy".  info is the layout of
+ * "copy".  *the_copy_id is the copy id of the row after the call.  Waits for
  * sessions that have locked the xorb or its files.  Returns XET_CLI_OK, or an
  * exit code after printing the error.
  */

@@ -249,8 +249,8 @@ xet_cli_prune_note(xet_cli_prune_t *p, const xet_cli_copy_t *copy)
 
 
 /*
- * Removes a file of the folder, in batches, if no list has its name.  Files
- * that do not have the name of a copy are kept.
+ * Marks a file of the folder for removal if no list has its name; marked files
+ * are removed in batches.  Files that do not have the name of a copy are kept.
  */
 
 static int

@@ -16,7 +16,7 @@ static int xet_cli_backup_alone(xet_cli_backup_t *b, int *had);
 static int xet_cli_backup_newest(xet_cli_backup_t *b);
 
 
-/* An empty target may have lock files and a folder of temporary files. */
+/* A target with only lock files and a temporary folder counts as empty. */
 
 int
 xet_cli_backup_to(xet_cli_backup_t *b, const char *name)

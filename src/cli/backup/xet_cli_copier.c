@@ -4,8 +4,8 @@
  *
  * A file gets its name after it is verified and synced, so each file with the
  * name of a copy is intact.  In a folder, up to 64 files are synced one after
- * the other, in a batch: the first sync makes the file system write much of
- * what the other files need, too.
+ * the other, in a batch: the first sync also writes much of the data that the
+ * other syncs would write.
  */
 
 
@@ -295,7 +295,7 @@ xet_cli_copier_copy(xet_cli_copier_t *c, xet_store_t *from,
 
     c->pending[c->npending++] = writer;
 
-    /* in a bucket a batch is not faster */
+    /* a bucket gains nothing from a batch */
 
     return (c->to->ops->batch == 1) ? xet_cli_copier_flush(c)
                                              : XET_CLI_OK;

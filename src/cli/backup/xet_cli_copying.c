@@ -9,10 +9,11 @@
  * compared with the digest of the row; only intact copies get their names in
  * the target.  After an interruption the next run resumes.
  *
- * A lock excludes only restores.  If a copy is missing or damaged in the
- * source, its row is read again.  No row: the copy was collected.  A row with
- * another copy id: the xorb was healed, and the new copy is used.  A copy that
- * is collected after it was copied becomes an orphan in the target.
+ * The run holds a lock that excludes only restores.  If a copy is missing or
+ * damaged in the source, its row is read again.  If the row is gone, the copy
+ * was collected.  If the row has another copy id, the xorb was healed, and the
+ * new copy is used.  A copy that is collected after it was copied becomes an
+ * orphan in the target.
  *
  * Until the target has the identity of the store, servers reject it.  A run
  * first writes a mark: the identity of the source and a random number.  If the
@@ -904,9 +905,9 @@ xet_cli_copying_finish(xet_cli_copying_t *c)
 
 /*
  * Writes the identity, unless another run has written it.  Fails if another
- * run has claimed the target for another store.  XET_CLI_GONE may mean that
- * another run removed the mark and wrote the identity after the check: check
- * again.
+ * run has written the mark of another store.  XET_CLI_GONE may mean that
+ * another run wrote the identity and removed the mark between the two reads of
+ * xet_cli_copying_owner(): check again.
  */
 
 static int

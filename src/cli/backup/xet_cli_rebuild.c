@@ -3,10 +3,11 @@
  * xet rebuild: adds rows for xorbs that are in a store, but not in its
  * database.
  *
- * Each copy is verified, and its row is inserted, as in an upload.  A row that
- * exists changes only if its copy is missing or marked as damaged: then it
- * refers to the verified copy.  A store does not record the contents of files:
- * users upload files again, but without the bytes of known xorbs.
+ * Each copy is verified, and its row is inserted, as in an upload.  An
+ * existing row changes only if its copy is missing or marked as damaged: then
+ * the row refers to the verified copy.  A store does not record which xorbs a
+ * file consists of: users upload files again, and clients skip the bytes of
+ * known xorbs.
  *
  * A database without an identity gets the identity of the store.  While the
  * rebuild runs, a lock keeps copies from being removed.  xet.store_unknown()
@@ -14,8 +15,8 @@
  * until it is complete, copies without a row are not orphans.  First, copies
  * in quarantine get their names back.
  *
- * A server may run.  The upload of a young copy may be about to insert its
- * row, or to remove the file because the row is rejected.  So a young copy
+ * A server may be running.  The upload of a young copy may be about to insert
+ * its row, or to remove the file because the row is rejected.  So a young copy
  * gets a second name with a new copy id, which the upload does not remove.
  */
 
@@ -232,7 +233,7 @@ xet_cli_rebuild_walk(xet_cli_rebuild_t *b)
         }
     }
 
-    /* do not count rows that an earlier pass has added as known */
+    /* rows that an earlier walk has added do not count as known */
 
     b->known -= (b->known < added) ? b->known : added;
 
@@ -487,8 +488,8 @@ xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
 
 /*
  * Sets *copy_id to an unused copy id; copy ids are taken from the database in
- * blocks.  Skips copy id 0, which is the copy id of copies from versions
- * without copy ids.
+ * blocks.  Skips copy id 0, which stands for copies of old versions that
+ * issued no copy ids.
  */
 
 static int
@@ -540,7 +541,7 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
     v = NULL;
     copy->digested = 0;
 
-    /* no row has the size, so use the size of the file */
+    /* no row records the size, so use the size of the file */
 
     what = XET_CLI_COPY_GONE;
     rc = xet_cli_copier_size(b->storage, copy, &copy->size);

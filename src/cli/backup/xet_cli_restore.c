@@ -8,16 +8,16 @@
  *
  * After an interruption the same command resumes.  The comment of the schema
  * xet_restore and the file "restore" in the store contain the name of the
- * generation: so the contents of database and store are known to be from this
- * restore, and may be replaced.  Existing copies are read and verified.
+ * generation: these marks show that database and store contain only data of
+ * this restore, which may be replaced.  Existing copies are read and verified.
  *
  * A xorb that was healed while the backup was made gets the new copy id, in its
  * row and all terms.  If the backup lacks a copy, its row is marked as
  * damaged, and the next upload heals the xorb.
  *
- * Locks exclude removal of copies.  Copies in the store that the backup lacks
- * are newer, not orphans: they are kept until xet rebuild has added their
- * rows.
+ * During the restore, locks prevent the removal of copies.  Copies in the
+ * store that the backup lacks are newer, not orphans: they are kept until xet
+ * rebuild has added their rows.
  */
 
 
@@ -309,10 +309,10 @@ xet_cli_restore_db(xet_cli_restore_t *r)
     rc = rc ? rc : xet_cli_migrate(r->args);
 
     /*
-     * The server may have advertised xorbs to clients since the dump, which
-     * the dump does not record.  So each xorb counts as advertised today, and
-     * is kept as long as clients may remember it.  tables = '' protects newer
-     * copies in the store from removal, see xet.store_suspects().
+     * After the dump, the server may have advertised more xorbs to clients.
+     * So each xorb counts as advertised today, and is kept as long as clients
+     * may remember it.  tables = '' protects newer copies in the store from
+     * removal, see xet.store_suspects().
      */
 
     return rc ? rc
@@ -600,8 +600,8 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
 
 /*
  * Counts copies in the store, intact or damaged, that the backup does not
- * list.  If there are none, records that the database knows all copies of the
- * store.
+ * list.  If there are none, records that the database has rows for all copies
+ * of the store.
  */
 
 static int

@@ -161,11 +161,11 @@ xet_net_start(xet_net_t *net, xet_net_request_t *r)
 
 
 /*
- * Sets the options of a request.  It uses HTTP/1.1: concurrent transfers are
- * faster if each has a connection, and with HTTP/2 libcurl would read frames
- * despite a pause.  With QUICK_EXIT, a close does not wait for a DNS lookup.
- * "Expect" is not sent, since a server that does not support it would delay
- * the request.
+ * Sets the options of a request.  Requests use HTTP/1.1: concurrent transfers
+ * are faster if each has a connection, and with HTTP/2 libcurl would read
+ * frames despite a pause.  With QUICK_EXIT, a close does not wait for a DNS
+ * lookup.  "Expect" is not sent, since a server that does not support it would
+ * delay the request.
  */
 
 static CURLcode
@@ -358,7 +358,7 @@ xet_net_read(char *buf, size_t one, size_t len, void *arg)
 }
 
 
-/* Called when libcurl sends the body again: a kept connection was dead. */
+/* Called when libcurl sends the body again, because a connection was dead. */
 
 static int
 xet_net_seek(void *arg, curl_off_t offset, int origin)

@@ -39,7 +39,7 @@ typedef enum {
     XET_NET_CUT,                       /* the response is truncated */
     XET_NET_REFUSED,                   /* the client refused the response */
     XET_NET_TRUST,                     /* the certificate is not trusted */
-    XET_NET_LOCAL,                     /* memory, descriptors, or a file */
+    XET_NET_LOCAL,                     /* local: memory, descriptors, file */
     XET_NET_OTHER
 } xet_net_rc_t;
 
@@ -49,7 +49,7 @@ typedef enum {
 typedef enum {
     XET_NET_TAKEN = 0,
     XET_NET_PAUSE,                     /* resume passes the bytes again */
-    XET_NET_STOP                       /* refused or err says why */
+    XET_NET_STOP                       /* refused or err is set */
 } xet_net_taken_t;
 
 
@@ -157,7 +157,7 @@ xet_net_rc_t xet_net_start(xet_net_t *net, xet_net_request_t *r);
  */
 const char *xet_net_step(xet_net_t *net, int wait, unsigned *n);
 
-/* Ends the wait of a step.  Only this function may be called by any thread. */
+/* Ends the wait of a step.  The only function safe to call in any thread. */
 void xet_net_wakeup(xet_net_t *net);
 
 /* Ends a pause: calls write for the paused bytes and for further bytes. */

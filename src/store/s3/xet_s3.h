@@ -11,11 +11,11 @@
  * All requests go to the configured endpoint: no redirects, no proxy, no other
  * protocol.  Certificates are always verified.  Responses are limited in size.
  *
- * Temporary failures are retried with growing pauses, until the configured
- * timeout: no connection, 5xx, "slow down", a body that is truncated or has a
- * wrong checksum, a wrong clock, rotated credentials.  If no request got a
- * response for a while, the circuit breaker opens: requests fail at once,
- * except for one trial a second.
+ * Requests are retried, with growing pauses until the configured timeout,
+ * after temporary failures: no connection, 5xx, "slow down", a body that is
+ * truncated or has a wrong checksum, a wrong clock, rotated credentials.  If
+ * no request got a response for a while, the circuit breaker opens: requests
+ * fail at once, except for one trial a second.
  *
  * Names have no empty parts, no "." or "..", and visible ASCII only.
  */
@@ -113,14 +113,14 @@ typedef enum {
     XET_S3_FULL,                       /* quota of the store, 507 */
     XET_S3_BAD,                        /* other or truncated response */
     XET_S3_LOCAL,                      /* local: memory, descriptors, a file */
-    XET_S3_CONF,                       /* xet_s3_conf_t, or credentials */
+    XET_S3_CONF,                       /* bad configuration, keys or name */
     XET_S3_ENDED                       /* after xet_s3_stop() */
 } xet_s3_rc_t;
 
 
 /*
  * An error.  The text is for a log: it names the request, the object and the
- * response.  It has no secret, no signature, and only printable ASCII.
+ * response.  The text is printable ASCII, without secrets or signatures.
  */
 
 typedef struct {
@@ -251,7 +251,7 @@ xet_s3_rc_t xet_s3_list(xet_s3_t *s3, const char *prefix, const char *after,
     xet_s3_error_t *error);
 
 /*
- * Aborts uploads in parts, below the prefix, that a crash has left: uploads
+ * Aborts the multipart uploads below the prefix that a crash has left: uploads
  * that are at least age seconds old by the store's clock.  *n is the number of
  * aborted uploads.
  */
@@ -321,8 +321,8 @@ void xet_s3_upload_destroy(xet_s3_upload_t *upload);
 
 
 /*
- * A presigned URL of the public endpoint.  Anyone who has the URL may send one
- * kind of request, with these headers, until the URL expires.
+ * A presigned URL of the public endpoint.  Anyone who has the URL may send
+ * requests with this method and these headers until the URL expires.
  */
 
 typedef struct {

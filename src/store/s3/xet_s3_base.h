@@ -96,9 +96,9 @@ typedef struct {
     const char      *region;
     xet_s3_keys_t    keys;
     unsigned         generation;       /* incremented for new keys */
-    uint64_t         loaded;           /* when the file was read, ms */
+    uint64_t         loaded;           /* time of the last reading, ms */
     char             day[XET_SIGV4_DAY_LEN + 1];   /* the day of key */
-    uint8_t          key[XET_SIGV4_KEY_LEN];       /* derived */
+    uint8_t          key[XET_SIGV4_KEY_LEN];       /* derived from secret */
 } xet_s3_credentials_t;
 
 
@@ -121,8 +121,8 @@ xet_s3_rc_t xet_s3_credentials_load(xet_s3_credentials_t *c,
 
 /*
  * Called when the store has denied a request that was signed with keys of this
- * generation.  Returns whether other keys are loaded now.  Reads the file
- * again, at most once a second, and waits for the file, but not past deadline.
+ * generation.  Returns whether the loaded keys are newer.  Reads the file at
+ * most once a second, so the function may sleep, but not past deadline.
  */
 int xet_s3_credentials_renew(xet_s3_credentials_t *c, unsigned generation,
     uint64_t deadline);
@@ -164,7 +164,7 @@ struct xet_s3_transfer_s {
     size_t                 nheaders;
     unsigned char         *buf;        /* for the body of a 2xx, or NULL */
     size_t                 size;
-    size_t                 most;       /* of any other body */
+    size_t                 most;       /* limit of any other body */
     uint64_t               deadline;   /* ms */
     unsigned               again;      /* this is a retry */
 
@@ -190,7 +190,7 @@ int xet_s3_transfers_stopped(xet_s3_transfers_t *ts);
 
 /*
  * Queues a transfer.  The members of the response must be zero.  Returns 0,
- * and does not call done, if there is no thread.
+ * and does not call done, if the thread can't be started or has ended.
  */
 int xet_s3_transfers_post(xet_s3_transfers_t *ts, xet_s3_transfer_t *t);
 
@@ -218,7 +218,7 @@ struct xet_s3_s {
     pthread_mutex_t        lock;       /* protects this group */
     int64_t                skew;       /* of the store's clock, s */
     uint64_t               silent;     /* start of the silence, ms; or 0 */
-    uint64_t               tried;      /* last opening or trial, ms */
+    uint64_t               tried;      /* when last opened or tried, ms */
     unsigned               open:1;     /* the circuit breaker is open */
     uint64_t               random;
 };

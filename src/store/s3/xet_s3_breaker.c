@@ -2,8 +2,8 @@
 /*
  * The circuit breaker.
  *
- * A store is silent from the first attempt without a response until any other
- * attempt gets one, of any status.  The breaker opens if a request gives up,
+ * A store is silent from the first attempt without a response until an attempt
+ * gets a response, of any status.  The breaker opens if a request gives up,
  * and the store has been silent for half of the timeout.  While it is open,
  * one trial a second is sent, and all other requests fail at once.  So no
  * threads wait for the store, and the store gets no flood of requests when it
@@ -87,9 +87,9 @@ xet_s3_breaker_is_open(xet_s3_t *s3)
 
 
 /*
- * Opens the breaker if the store has been silent for half of the timeout.  Not
- * all of it: a request gives up early if its next pause would pass the
- * deadline.
+ * Opens the breaker if the store has been silent for half of the timeout.  The
+ * full timeout would be too long: a request gives up early if its next pause
+ * would pass the deadline.
  */
 
 void

@@ -3,8 +3,8 @@
  * Lists of objects, and of abandoned uploads in parts.
  *
  * A page of a list is a response with up to a thousand names.  The request for
- * the next page has the last name of the previous page, so the store keeps no
- * state of a list.
+ * the next page contains the last name of the previous page, so the store
+ * keeps no state of a list.
  */
 
 #include <stdio.h>
@@ -307,8 +307,8 @@ xet_s3_sweep(xet_s3_t *s3, const char *prefix, uint64_t age, size_t *n,
 
 
 /*
- * Reads a page of uploads.  Their age is by the store's clock, the "Date" in
- * the response to a HEAD of the bucket.
+ * Reads a page of uploads.  Their age is computed by the store's clock: the
+ * "Date" in the response to a HEAD of the bucket.
  */
 
 static xet_s3_rc_t
@@ -436,7 +436,7 @@ xet_s3_sweep_abort(xet_s3_sweeper_t *sweeper, size_t *n,
 
             xet_s3_request_free(&r);
 
-            /* XET_S3_CONF is ignored: another program made this upload */
+            /* XET_S3_CONF: not a name of ours; another program's upload */
 
             if (one == XET_S3_OK) {
                 (*n)++;

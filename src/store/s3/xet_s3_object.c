@@ -106,7 +106,7 @@ xet_s3_object_range(const xet_s3_transfer_t *t, uint64_t start, size_t len,
         return XET_S3_OK;
     }
 
-    /* "bytes 10-19/20": the requested range ends after byte 19 */
+    /* "bytes 10-19/20": the object ends inside the requested range */
 
     slash = strchr(t->range, '/');
 
@@ -259,8 +259,8 @@ xet_s3_put_small(xet_s3_t *s3, const char *name, const unsigned char *data,
 
 /*
  * Sends a PUT.  If an attempt got no response, an existing object may be the
- * one we sent.  The object counts as ours only if its size matches, and its
- * ETag is the MD5 of the bytes sent; a store may use other ETags.
+ * object that we sent.  The object counts as ours only if its size matches,
+ * and its ETag is the MD5 of the bytes sent; a store may use other ETags.
  */
 
 xet_s3_rc_t

@@ -28,8 +28,8 @@ xet_s3_rc_t xet_s3_object_new(xet_s3_t *s3, const char *name,
     xet_s3_error_t *error);
 
 /*
- * Checks a successful HEAD of an object: XET_S3_BAD if the response has no
- * length, since it then says nothing about the object.
+ * Checks the response to a successful HEAD of an object: XET_S3_BAD if the
+ * response has no length.
  */
 xet_s3_rc_t xet_s3_object_sized(const xet_s3_request_t *r,
     xet_s3_error_t *error);

@@ -3,9 +3,9 @@
  * A request: signs it, sends it, evaluates the response, and retries if that
  * may help, until the timeout.
  *
- * Pauses grow from 50 ms to 2 s.  Each pause is a random part of its value, at
- * least half, so that requests refused together are not retried together.  A
- * longer "Retry-After" takes precedence.
+ * Pauses grow from 50 ms to 2 s.  The actual pause is random, between half of
+ * the value and all of it, so that requests refused together are not retried
+ * together.  A longer "Retry-After" takes precedence.
  */
 
 #include <stdio.h>

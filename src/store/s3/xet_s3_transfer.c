@@ -6,8 +6,8 @@
  *     post (any thread) -> queue -> in flight -> done (transfers' thread)
  *
  * The owner of a transfer must not touch it between post and done.  The limit
- * of connections is the limit of transfers in flight; others wait, in order,
- * until their deadline.  Connections are kept.
+ * of connections is the limit of transfers in flight; further transfers wait,
+ * in order, until their deadline.  Connections are kept.
  *
  * The first transfer starts the thread, which blocks all signals and ends with
  * the client.  Transfers in flight at that time have one second to complete.

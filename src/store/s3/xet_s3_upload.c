@@ -13,8 +13,8 @@
  * with all retries, in the caller's thread.
  *
  * While requests are in flight, the owner and the thread of the transfers
- * share an upload: the lock protects the members that both use.  The last one
- * to release the upload frees it.
+ * share an upload: the lock protects the members that both use.  The upload is
+ * freed when both have released it.
  */
 
 #include <errno.h>
@@ -796,11 +796,11 @@ xet_s3_upload_wait(xet_s3_upload_t *u)
 
 /*
  * Completes the upload.  If an attempt got no response, the store may have
- * completed the upload, and then refuses the next attempt: the upload does not
- * exist any more, or the object exists.
- * The ETag of that object, made of the ETags of the parts, tells whether it is
- * this upload.  The same check is made if a success has no ETag, as with
- * radosgw.
+ * completed the upload.  Then the store refuses the next attempt, because the
+ * upload does not exist any more, or because the object exists.  The ETag of
+ * that object, computed from the ETags of the parts, shows whether this upload
+ * has made the object.  The same check is made if a success has no ETag, as
+ * with radosgw.
  */
 
 static xet_s3_rc_t
@@ -930,7 +930,7 @@ xet_s3_upload_is(xet_s3_upload_t *u, uint64_t size)
 }
 
 
-/* Writes the ETag of AWS: the MD5 of the MD5s of all parts, their number. */
+/* Writes the ETag as AWS does: MD5 of the MD5s of all parts, part count. */
 
 static int
 xet_s3_upload_etag(xet_s3_upload_t *u, char *etag)

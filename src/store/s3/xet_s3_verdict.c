@@ -76,7 +76,10 @@ xet_s3_verdict(const xet_s3_transfer_t *t, const xet_s3xml_error_t *e,
         return XET_S3_FINAL;
     }
 
-    /* the bucket is in another region; some stores always name the region */
+    /*
+     * the bucket is in another region; a region alone does not prove this,
+     * since some stores name the region in every error
+     */
 
     if (t->net.status / 100 == 3
         || (e->region[0]
