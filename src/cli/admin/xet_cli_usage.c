@@ -109,8 +109,8 @@ xet_cli_usage(const xet_cli_args_t *args)
 
 
 /*
- * Replaces the name of an existing repository by its name in the store.  A
- * name that is not found stays, so that limits can be set before a repository
+ * Replaces the name of an existing repository by its name in the store.  An
+ * unknown name is not changed, so that limits can be set before a repository
  * exists; but a Hub repository must exist.
  */
 
@@ -150,7 +150,7 @@ xet_cli_usage_run(xet_cli_usage_t *u, const xet_cli_args_t *args)
 }
 
 
-/* Sets limits; removes each limit that the text does not give. */
+/* Sets limits; removes the limits that the text does not mention. */
 
 static int
 xet_cli_usage_set(xet_cli_usage_t *u, const char *text)
@@ -457,8 +457,8 @@ xet_cli_usage_number(const xet_cli_pg_row_t *row, int column)
 
 
 /*
- * Prints a name.  For a Hub repository the name is a number, so its title, the
- * name on the Hub, is printed, too.
+ * Prints a name.  For a Hub repository the name is a number, so the title is
+ * printed, too: the name on the Hub.
  */
 
 static void

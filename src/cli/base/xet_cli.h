@@ -50,7 +50,7 @@ int xet_cli_failf(int code, const char *name, const char *fmt, ...)
 /* Prints the error message of errno for name; returns XET_CLI_ERROR. */
 int xet_cli_fail_errno(const char *name);
 
-/* Returns the worse of two exit codes. */
+/* Returns the more serious of two exit codes. */
 int xet_cli_worse(int a, int b);
 
 /*
@@ -390,8 +390,8 @@ int xet_cli_output_begin(const char *target, int special, char **part);
 int xet_cli_output_finish(int fd, char *part, const char *target, int rc);
 
 /*
- * Syncs the folder that has the target.  Returns XET_CLI_OK, or XET_CLI_ERROR
- * after printing the error.
+ * Syncs the folder that contains the target.  Returns XET_CLI_OK, or
+ * XET_CLI_ERROR after printing the error.
  */
 int xet_cli_output_sync(int folder, const char *target);
 
@@ -483,7 +483,7 @@ int xet_cli_storage_list(xet_store_t *storage, const char *folder,
     xet_cli_storage_name_pt handler, void *ctx);
 
 /*
- * Sets *empty to 1 if the storage is empty except for the names in the array
+ * Sets *empty to 1 if the storage contains nothing but the names in the array
  * "but", which ends with NULL; else to 0.  The names are files, or folders
  * with their contents.
  */
@@ -564,8 +564,8 @@ int xet_cli_storage_line(xet_store_t *storage, const char *name, char *line,
 int xet_cli_storage_fetch(xet_store_t *storage, const char *name, int *fd);
 
 /*
- * Write a file, which gets its name by xet_cli_writer_keep().  After that its
- * bytes are durable; the name is durable when its folder is synced.  With
+ * Write a file, which gets its name by xet_cli_writer_keep().  After that call
+ * the bytes are durable; the name is durable after a sync of its folder.  With
  * replace, an existing file is replaced; XET_CLI_THERE: the name exists, and
  * replace is not set.  xet_cli_writer_keep() and xet_cli_writer_drop() free
  * the writer.  The caller may also write to writer->fd.
@@ -688,8 +688,8 @@ typedef struct {
     { XET_CLI_OUT_HASH, key, hash, 0, -(width), "\n", label }
 
 /*
- * Print members: a single result, or one row of many.  Text of a row is not
- * flushed.
+ * Print members: a single result, or one of many rows.  The text of a row is
+ * not flushed.
  */
 
 #define xet_cli_print(json, ...)                                              \

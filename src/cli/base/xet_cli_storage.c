@@ -564,7 +564,7 @@ xet_cli_reader_open(xet_store_t *storage, const char *name,
 
 /*
  * In a bucket, a sequential read fetches up to XET_CLI_STORAGE_AHEAD bytes; a
- * read elsewhere fetches only len bytes.
+ * read at any other offset fetches only len bytes.
  */
 
 int

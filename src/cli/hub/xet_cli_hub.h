@@ -7,7 +7,7 @@
  * [hf://][datasets/|spaces/|buckets/|models/]owner/name[/path].
  *
  * A Hub is not trusted: the core parses all responses, and paths are checked
- * by the rules for names.  Of the link to a next page, only the arguments are
+ * by the rules for names.  Only the arguments of a link to the next page are
  * used.
  */
 
@@ -59,15 +59,15 @@ typedef struct {
 
 
 /*
- * Whether an operand is a Hub name.  Verbs that also accept other operands use
- * this function.
+ * Returns whether an operand is a Hub name.  Verbs that also accept other
+ * operands use this function.
  */
 int xet_cli_hub_is(const xet_cli_args_t *args, const char *operand);
 
 /*
  * Checks the options for an operand that is not a Hub name: --revision and
- * --type are errors.  Returns XET_CLI_OK, or XET_CLI_USAGE after printing the
- * error.
+ * --type are not allowed.  Returns XET_CLI_OK, or XET_CLI_USAGE after printing
+ * the error.
  */
 int xet_cli_hub_unnamed(const xet_cli_args_t *args, const char *operand);
 
@@ -132,7 +132,9 @@ int xet_cli_hub_ask(const xet_cli_hub_t *hub, xet_cli_request_t *r, char *url,
  */
 json_t *xet_cli_hub_answer(const xet_cli_request_t *r, int *rc);
 
-/* Whether a response has status 404 and this value of X-Error-Code. */
+/*
+ * Returns whether a response has status 404 and this value of X-Error-Code.
+ */
 int xet_cli_hub_lacks(const xet_cli_request_t *r, const char *code);
 
 /*
@@ -240,8 +242,8 @@ int xet_cli_hub_commit_remove(xet_cli_hub_commit_t *c, const char *path,
     int folder);
 
 /*
- * Whether the pending operations should be sent now: there are many of them,
- * or the first one is old.
+ * Returns whether the pending operations should be sent now: there are many of
+ * them, or the first one is old.
  */
 int xet_cli_hub_commit_due(const xet_cli_hub_commit_t *c);
 
@@ -276,7 +278,7 @@ int xet_cli_hub_send(xet_cli_hub_t *hub, const xet_cli_hub_source_t *source);
  * snapshots, whose files are links to blobs.
  */
 
-/* Whether a folder is the cache of one repository. */
+/* Returns whether a folder is the cache of one repository. */
 int xet_cli_hub_cache_one(const char *folder);
 
 /*

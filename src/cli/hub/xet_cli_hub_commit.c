@@ -9,8 +9,8 @@
  * Ownership:  the commit owns its operations; the caller owns the paths.
  *
  * If the response to a commit is lost, the commit is sent again.  This is
- * safe: an identical commit is applied once, and a second deletion that finds
- * no file is a success.
+ * safe: an identical commit is applied only once, and a second deletion
+ * succeeds although the file is missing.
  */
 
 

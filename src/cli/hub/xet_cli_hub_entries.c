@@ -61,7 +61,7 @@ xet_cli_hub_pages(const xet_cli_hub_t *hub, char *url,
 
     for (n = 1; url && rc == XET_CLI_OK; n++) {
 
-        /* to detect a loop, compare with pages 1, 2, 4, 8, ... */
+        /* keep the URL of page 1, 2, 4, 8, ... to detect a loop */
 
         if ((n & (n - 1)) == 0) {
             free(past);
@@ -294,7 +294,7 @@ xet_cli_hub_entry(void *ctx, const json_t *value)
 }
 
 
-/* Whether a path was requested.  Other paths are skipped. */
+/* Returns whether a path was requested.  Other paths are skipped. */
 
 static int
 xet_cli_hub_asked(const xet_cli_hub_entries_t *e, const xet_hub_text_t *path)

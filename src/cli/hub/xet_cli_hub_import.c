@@ -143,8 +143,8 @@ xet_cli_hub_import_one(const xet_cli_args_t *args, const char *folder,
 
 
 /*
- * Imports the repositories of a cache one by one.  A repository that fails for
- * a reason of its own does not stop the others.
+ * Imports the repositories of a cache one by one.  A failure that concerns
+ * only one repository does not stop the import of the others.
  */
 
 static int
@@ -186,7 +186,10 @@ xet_cli_hub_import_many(const xet_cli_args_t *args, struct dirent **names,
 }
 
 
-/* Whether the Hub has refused only this repository, and may accept others. */
+/*
+ * Returns whether the Hub has refused only this repository, and may accept
+ * others.
+ */
 
 static int
 xet_cli_hub_import_refused(long status)

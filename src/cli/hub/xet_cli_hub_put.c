@@ -118,7 +118,9 @@ xet_cli_hub_put(const xet_cli_args_t *args)
 }
 
 
-/* Whether the last of two operands is a Hub name, not a second file. */
+/*
+ * Returns whether the last of two operands is a Hub name, not a second file.
+ */
 
 static int
 xet_cli_hub_operand(const xet_cli_args_t *args)
@@ -144,8 +146,8 @@ xet_cli_hub_operand(const xet_cli_args_t *args)
 
 
 /*
- * Whether the last operand must be a Hub name.  Otherwise the operand may be a
- * mistyped file name, for which no repository is created.
+ * Returns whether the last operand must be a Hub name.  Otherwise the operand
+ * may be a mistyped file name, for which no repository is created.
  */
 
 static int
@@ -238,7 +240,8 @@ xet_cli_hub_put_check(xet_cli_hub_put_t *p)
 
 
 /*
- * Whether a path is skipped: .git and .cache/huggingface, as in other clients.
+ * Returns whether a path is skipped: .git and .cache/huggingface, as in other
+ * clients.
  */
 
 static int
@@ -384,8 +387,8 @@ xet_cli_hub_put_run(xet_cli_hub_put_t *p)
 
 
 /*
- * Opens file i.  *in stays NULL if the repository has the same file, or if the
- * file is empty: then there is nothing to upload.
+ * Opens file i.  *in stays NULL if there is nothing to upload: the repository
+ * has the same file, or the file is empty.
  */
 
 static int
@@ -457,8 +460,8 @@ xet_cli_hub_put_open(void *ctx, size_t i, FILE **in, const char **name,
 
 
 /*
- * Whether a file of size 0 is empty: files in /proc have size 0, but have
- * data.
+ * Returns whether a file of size 0 is empty: files in /proc have size 0, but
+ * have data.
  */
 
 static int
@@ -576,8 +579,8 @@ xet_cli_hub_put_there(void *ctx, const xet_hub_entry_t *entry)
 
 
 /*
- * Compares a file with the repository, by SHA-256, or by its hash in a bucket
- * without SHA-256.  Sets *same if they are equal.
+ * Compares a file with the repository, by SHA-256, or by its Xet hash if a
+ * bucket has no SHA-256.  Sets *same if they are equal.
  */
 
 static int

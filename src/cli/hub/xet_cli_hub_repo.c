@@ -142,8 +142,8 @@ xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
 
 
 /*
- * Returns the token for the Hub in HF_ENDPOINT: HF_TOKEN, else XET_TOKEN
- * unless another server is the endpoint; or NULL.
+ * Returns the token for the Hub in HF_ENDPOINT: HF_TOKEN if set; otherwise
+ * XET_TOKEN, unless the endpoint is another server; otherwise NULL.
  */
 
 static const char *
@@ -523,8 +523,8 @@ xet_cli_hub_look(xet_cli_hub_t *hub, int make)
 
 
 /*
- * Creates the repository or the branch.  409 is no error: another client has
- * just created the same.
+ * Creates the repository or the branch.  409 is not an error: another client
+ * has just created the repository or the branch.
  */
 
 static int
@@ -579,8 +579,8 @@ xet_cli_hub_make(xet_cli_hub_t *hub, int branch)
 
 
 /*
- * Whether the revision is a commit id: then the Hub must return the same
- * commit.
+ * Returns whether the revision is a commit id: then the Hub must return the
+ * same commit.
  */
 
 static int

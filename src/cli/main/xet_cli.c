@@ -180,7 +180,7 @@ main(int argc, char **argv)
 
     if (rc == XET_CLI_CLOSED) {
 
-        /* end by SIGPIPE, like a program that does not ignore the signal */
+        /* die from SIGPIPE, like a program that does not ignore the signal */
 
         signal(SIGPIPE, SIG_DFL);
         raise(SIGPIPE);
@@ -374,9 +374,9 @@ xet_cli_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
 
 
 /*
- * Whether the value of --store is missing and XET_STORE is set.  getopt_long()
- * takes an option after --store for its value; then optind is moved back, so
- * that this option is parsed.
+ * Returns whether the value of --store is missing and XET_STORE is set.
+ * getopt_long() would use the option after --store as the value; in this case
+ * optind is moved back, so that the option is parsed.
  */
 
 static int

@@ -1,7 +1,7 @@
 
 /*
- * Downloads: requests a plan for each span of a file, and fetches the units of
- * the span.
+ * Downloads: requests a plan for each span of a file, and fetches the ranges
+ * of xorbs in the plan.
  */
 
 
@@ -18,7 +18,8 @@
 
 /*
  * A span is the part of the file that one reconstruction describes, from the
- * start of a chunk to the end of a chunk.  A span is fetched by its units.
+ * start of a chunk to the end of a chunk.  Each range of its plan is fetched
+ * by a unit (xet_cli_range_fetch_t).
  *
  *     planning -> fetching -> finished
  *
@@ -76,7 +77,7 @@ struct xet_cli_fetch_s {
     unsigned                 known:1;  /* the server supports version */
     unsigned                 planning:1;
     unsigned                 last:1;   /* no span follows */
-    unsigned                 kept:1;   /* some chunks were kept */
+    unsigned                 kept:1;   /* an earlier run kept chunks */
     int                      rc;       /* exit code of the first failure */
 
     xet_merkle_t             merkle;
@@ -362,7 +363,7 @@ xet_cli_download_planned(xet_cli_request_t *r)
     if (r->status == 416 && !w->planned
         && (w->first > f->d->first || xet_hash_is_zero(&f->d->hash)))
     {
-        /* the file is empty, or its end is that of the previous span */
+        /* the file is empty, or ends with the previous span */
 
         f->planning = 0;
         f->last = 1;
@@ -417,10 +418,9 @@ xet_cli_download_planned(xet_cli_request_t *r)
 
 
 /*
- * Requests a smaller span after a plan with very many chunks has exceeded a
- * limit of plans.  The span is halved; then each later span is twice as large
- * as the previous one, up to the usual size.  Returns 0 if the span cannot be
- * halved.
+ * Requests a smaller span after a plan was rejected as too large.  The span is
+ * halved; then each later span is twice as large as the previous one, up to
+ * the usual size.  Returns 0 if the span cannot be halved.
  */
 
 static int
@@ -455,7 +455,8 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_span_t *w)
     }
 
     /*
-     * all spans but the first start at a chunk, where the previous span ends
+     * every span except the first starts where the previous span ends, at the
+     * start of a chunk
      */
 
     if (w->first > f->d->first && w->plan.offset != 0) {
@@ -519,8 +520,8 @@ xet_cli_download_sum(xet_cli_download_t *d, const xet_cli_span_t *w)
 
 /*
  * Creates the units of w->plan, and w->data if the download is ordered.
- * Returns XET_CLI_OK, or after printing the error: XET_CLI_ERROR if out of
- * memory, XET_CLI_NETWORK if the plan is not for the requested bytes.
+ * Returns XET_CLI_OK; or, after printing the error, XET_CLI_ERROR if out of
+ * memory, or XET_CLI_NETWORK if the plan is not for the requested bytes.
  */
 
 static int
@@ -538,7 +539,7 @@ xet_cli_span_open(xet_cli_span_t *w)
     w->start = w->first - w->plan.offset;
     w->end = w->start + w->plan.raw_length;
 
-    /* the span must have a requested byte, and at most one chunk too much */
+    /* the span must have a requested byte, and at most one extra chunk */
 
     if (w->end <= w->first || w->end > w->last + XET_CHUNK_MAX) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",
@@ -662,9 +663,9 @@ xet_cli_download_fetches(xet_cli_fetch_t *f, xet_cli_span_t *w)
 
 
 /*
- * Applies a new plan for a span.  A xorb that was stored again has another URL
- * and may have other bytes.  Units that are still receiving the old bytes
- * continue.
+ * Applies a new plan for a span.  If a xorb was stored again, its new copy has
+ * another URL and may have other bytes.  Units that are still receiving the
+ * old bytes continue.
  */
 
 static void

@@ -7,8 +7,8 @@
  * the network or a failing server.  Any other failure removes the part file.
  *
  * A range of a file is written to a temporary file, and never resumed.  Data
- * for a pipe or a device are written in order, as they arrive: whether the
- * file was correct is known only at the end.
+ * for a pipe or a device is written in order, as it arrives, so a wrong hash
+ * of the file is detected only at the end.
  */
 
 
@@ -167,7 +167,7 @@ xet_cli_get_open(xet_cli_get_t *g)
 
     /*
      * Only a name that the user gave may be a pipe or a device.  If the
-     * default name is one, somebody else has created it.
+     * default name is a pipe or a device, another user has created it.
      */
 
     g->stream = args->value[XET_CLI_OPT_OUTPUT]
@@ -176,8 +176,8 @@ xet_cli_get_open(xet_cli_get_t *g)
     g->download.name = g->output;
 
     /*
-     * for the progress bar, and to limit the size; optional, as not all
-     * servers have this route
+     * gets the size for the progress bar and to limit the download; a failure
+     * is ignored, as not all servers have this route
      */
 
     if (!args->value[XET_CLI_OPT_RANGE]

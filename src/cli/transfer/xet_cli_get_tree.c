@@ -11,7 +11,7 @@
  * name is skipped.
  *
  * An existing file with the same content is not downloaded, so a second run
- * resumes the first.  Data of a failed file are kept if the failure may be
+ * resumes the first.  Data of a failed file is kept if the failure may be
  * temporary.  A signal or a failure of the network or the server ends the run;
  * any other failure does not stop the next file.
  *
@@ -249,8 +249,8 @@ xet_cli_get_tree_names(xet_cli_get_tree_t *g)
 
 
 /*
- * Whether a path may be written.  If not, sets *rc to XET_CLI_FAULT if the
- * download must end, or to XET_CLI_OK if the path is skipped.
+ * Returns whether a path may be written.  If not, sets *rc to XET_CLI_FAULT if
+ * the download must end, or to XET_CLI_OK if the path is skipped.
  */
 
 static int
@@ -588,9 +588,9 @@ xet_cli_get_tree_name(xet_cli_get_tree_t *g)
 
 
 /*
- * Whether the file exists with the same content.  If so, makes the file
- * executable if needed.  A file that cannot be opened is replaced, without a
- * message.
+ * Returns whether the file exists with the same content.  If so, makes the
+ * file executable if needed.  A file that cannot be opened is replaced,
+ * without a message.
  */
 
 static int

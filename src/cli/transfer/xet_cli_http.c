@@ -353,7 +353,7 @@ xet_cli_http_ended(xet_net_request_t *net)
 
     if (r->large) {
 
-        /* libcurl reports a write error, which would mislead */
+        /* replaces the error of libcurl, "write error", which is misleading */
 
         strcpy(r->error, "the response is too long");
 
@@ -869,7 +869,8 @@ xet_cli_url_parse(const char *text)
 
 
 /*
- * Whether the URL has a user or a password.  Returns 0 if the URL is invalid.
+ * Returns whether the URL has a user or a password.  Returns 0 if the URL is
+ * invalid.
  */
 
 static int
@@ -969,8 +970,8 @@ xet_cli_request_origin(xet_cli_request_t *r)
 
 
 /*
- * Whether the response was a redirection; if so, the request must be sent
- * again, to r->storage.  Only a GET is redirected.
+ * Returns whether the response was a redirection; if so, the request must be
+ * sent again, to r->storage.  Only a GET is redirected.
  */
 
 static int

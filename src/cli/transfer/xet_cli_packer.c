@@ -279,9 +279,9 @@ xet_cli_packer_feed(xet_cli_packer_t *p, size_t len)
 
 
 /*
- * Serves the core after a call that returned status: sends a xorb, or queries
- * a chunk.  Returns 1 if the call must be repeated, else 0 with the exit code
- * in *rc.
+ * Does what the core has requested by the status of a call: sends a xorb, or
+ * queries a chunk.  Returns 1 if the call must be repeated, else 0 with the
+ * exit code in *rc.
  */
 
 static int
@@ -319,9 +319,9 @@ xet_cli_packer_serve(xet_cli_packer_t *p, xet_status_t status, int *rc)
 
 
 /*
- * Sends a dedup query for the chunk that the core wants, while xorbs are being
- * sent.  If the query fails, the chunk counts as new and is sent; the upload
- * then reports the error.
+ * Sends a dedup query for the chunk that the core asks about, while xorbs are
+ * being sent.  If the query fails, the chunk counts as new and is sent; the
+ * upload then reports the error.
  */
 
 static int
@@ -535,7 +535,7 @@ xet_cli_packer_commit(xet_cli_packer_t *p)
 
     rc = rc ? rc : xet_cli_upload_commit(p->upload, p->files, p->nfiles);
 
-    /* the core still knows the xorbs that the upload has dropped */
+    /* the core still refers to xorbs that the upload has dropped */
 
     if (p->upload->refused) {
         xet_ingest_destroy(p->core);

@@ -79,9 +79,9 @@ xet_cli_part_fetch(xet_cli_part_t *p, xet_cli_http_t *h,
 
 /*
  * Opens or creates both files for a target, whose name is copied.  Data of a
- * file with another hash are dropped.  Returns XET_CLI_OK,
- * XET_CLI_INTERRUPTED, or XET_CLI_ERROR after printing the error; after an
- * error nothing needs to be closed.
+ * file with another hash is dropped.  Returns XET_CLI_OK, XET_CLI_INTERRUPTED,
+ * or XET_CLI_ERROR after printing the error; after an error nothing needs to
+ * be closed.
  */
 
 static int
@@ -141,8 +141,8 @@ xet_cli_part_open(xet_cli_part_t *p, int folder, const char *target,
 
 /*
  * Opens and locks both files; the lock of the state file also protects the
- * part file.  A state file without a link is left from a download that has
- * just ended: the state file is opened again.  A part file is created after
+ * part file.  If the open state file has no link, another download has just
+ * removed it, so the state file is opened again.  A part file is created after
  * its state file, and removed before it.  So a file with the name of a part
  * file, but without a state file, is not from a download.
  */
@@ -455,7 +455,7 @@ xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk)
 
 /*
  * Compares the SHA-256 of the data.  Chunks arrive in any order, so this needs
- * a second pass; the data of a small file are still in memory.
+ * a second pass; the data of a small file is still in the page cache.
  */
 
 static int

@@ -17,7 +17,7 @@
 
 
 #define XET_CLI_PUT_PARALLEL  3        /* xorbs sent at a time */
-#define XET_CLI_PUT_COMMIT    200000   /* terms, each of 96 bytes in a shard */
+#define XET_CLI_PUT_COMMIT    200000   /* terms, 96 bytes each in a shard */
 
 
 typedef struct {

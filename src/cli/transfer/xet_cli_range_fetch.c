@@ -121,7 +121,7 @@ xet_cli_range_fetch_prepare(xet_cli_range_fetch_t *u)
 
     if (u->pos >= u->range->byte_end) {
 
-        /* the kept chunks leave no bytes for the missing chunks */
+        /* no bytes are left for the missing chunks: fetch the whole range */
 
         xet_cli_range_fetch_moved(u, u->range->byte_start, u->range->byte_end);
     }
@@ -282,7 +282,7 @@ xet_cli_range_fetch_next(xet_cli_range_fetch_t *u)
     u->pos += XET_XORB_HEADER_LEN + u->have;
     u->have = 0;
 
-    /* after a complete chunk, an interruption gets all attempts again */
+    /* each complete chunk resets the number of attempts */
 
     u->request.attempts = 1;
 }
@@ -332,7 +332,9 @@ xet_cli_range_fetch_storage(xet_cli_range_fetch_t *u, xet_cli_chunk_t *chunk,
 }
 
 
-/* Whether the next chunk of a term may have the length raw_length. */
+/*
+ * Returns whether the next chunk of a term may have the length raw_length.
+ */
 
 static int
 xet_cli_range_fetch_fits(const xet_cli_range_fetch_t *u, const xet_cli_use_t

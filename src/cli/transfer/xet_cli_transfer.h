@@ -87,7 +87,7 @@ struct xet_cli_request_s {
     char               *storage;       /* URL of a redirection, or NULL */
     unsigned            redirects;
     unsigned            foreign:1;     /* redirected to another origin */
-    unsigned            tls:1;         /* required: credentials were sent */
+    unsigned            tls:1;         /* stay on TLS: credentials were sent */
     unsigned            attempts;
     uint64_t            due;
 };
@@ -145,7 +145,7 @@ void xet_cli_http_token(xet_cli_http_t *h, const char *token);
 /* Returns the endpoint in the options or the environment, or "". */
 const char *xet_cli_http_endpoint(const xet_cli_args_t *args);
 
-/* Whether two URLs have the same scheme, host and port. */
+/* Returns whether two URLs have the same scheme, host and port. */
 int xet_cli_http_same(const char *one, const char *two);
 
 /*
@@ -155,7 +155,9 @@ int xet_cli_http_same(const char *one, const char *two);
 const char *xet_cli_http_header(const xet_cli_request_t *r,
     const char *name);
 
-/* Whether a token has only printable ASCII characters and no blanks. */
+/*
+ * Returns whether a token has only printable ASCII characters and no blanks.
+ */
 int xet_cli_request_token_ok(const char *token);
 
 /* Destroys the client.  All its requests must have been freed. */
@@ -212,15 +214,15 @@ int xet_cli_http_operands(const xet_cli_args_t *args,
 void xet_cli_http_free(xet_cli_request_t *r);
 
 /*
- * Whether a failed request may succeed later: there was no response, the
- * server failed or was too busy, or the token has expired.
+ * Returns whether a failed request may succeed later: there was no response,
+ * the server failed or was too busy, or the token has expired.
  */
 int xet_cli_http_passing(const xet_cli_request_t *r);
 
 /*
- * Whether a request to delete got 404 with this code, after the response of an
- * earlier attempt was lost.  This counts as success: the earlier attempt must
- * have deleted the object.
+ * Returns whether a request to delete got 404 with this code, after the
+ * response of an earlier attempt was lost.  This counts as success: the
+ * earlier attempt must have deleted the object.
  */
 int xet_cli_http_gone(const xet_cli_request_t *r, const char *code);
 
@@ -303,7 +305,9 @@ int xet_cli_plan_parse(xet_cli_plan_t *plan, unsigned version,
 
 void xet_cli_plan_free(xet_cli_plan_t *plan);
 
-/* Whether two plans have the same chunks.  The byte ranges may differ. */
+/*
+ * Returns whether two plans have the same chunks.  The byte ranges may differ.
+ */
 int xet_cli_plan_same(const xet_cli_plan_t *a, const xet_cli_plan_t *b);
 
 
@@ -373,8 +377,8 @@ typedef struct {
 
 
 /*
- * Whether an earlier run has kept a chunk at chunk->offset; if so, fills the
- * other members of *chunk.
+ * Returns whether an earlier run has kept a chunk at chunk->offset; if so,
+ * fills the other members of *chunk.
  */
 typedef int (*xet_cli_range_fetch_kept_pt)(void *ctx, xet_cli_chunk_t *chunk);
 
@@ -391,7 +395,7 @@ struct xet_cli_range_fetch_s {
     size_t                  passed;    /* number of complete uses */
 
     uint32_t                chunk;     /* index of the next chunk */
-    uint32_t                placed;    /* all chunks before were passed on */
+    uint32_t                placed;    /* earlier chunks were passed on */
     uint64_t                pos;       /* next chunk, as offset in the xorb */
     int                     rc;        /* why the write handler stopped */
     unsigned                running:1;
@@ -411,7 +415,7 @@ struct xet_cli_range_fetch_s {
 int xet_cli_range_fetch_skip(xet_cli_range_fetch_t *u,
     xet_cli_range_fetch_kept_pt kept, void *ctx);
 
-/* Whether all chunks of the range were received. */
+/* Returns whether all chunks of the range were received. */
 int xet_cli_range_fetch_complete(const xet_cli_range_fetch_t *u);
 
 /*
@@ -428,15 +432,15 @@ void xet_cli_range_fetch_moved(xet_cli_range_fetch_t *u, uint64_t start,
     uint64_t end);
 
 /*
- * To be called when the request has ended.  If the data do not continue the
- * kept chunks, resets the unit to the start of the range and returns 1: the
- * request must be sent again.  Otherwise returns 0.
+ * Must be called when the request has ended.  If the received data does not
+ * continue the kept chunks, resets the unit to the start of the range and
+ * returns 1: the request must be sent again.  Otherwise returns 0.
  */
 int xet_cli_range_fetch_rewind(xet_cli_range_fetch_t *u);
 
 /*
- * To be called when the request has ended.  Returns XET_CLI_OK if the unit is
- * complete, or an exit code after printing the error.
+ * Must be called when the request has ended.  Returns XET_CLI_OK if the unit
+ * is complete, or an exit code after printing the error.
  */
 int xet_cli_range_fetch_result(xet_cli_range_fetch_t *u);
 
@@ -485,8 +489,8 @@ typedef struct {
                                           ..._ALL */
     const char            *name;       /* of the file, for messages */
     uint64_t               parallel;   /* number of parallel transfers */
-    const char            *list;       /* source of most, if most is the exact
-                                          size; or NULL */
+    const char            *list;       /* source of the exact size in most, for
+                                          a message; or NULL */
     const uint8_t           *sha256;   /* only if whole and ordered; or NULL */
     xet_cli_download_sum_t  *sum;      /* only add up the plans, do not fetch;
                                           or NULL */
@@ -552,7 +556,7 @@ typedef struct {
     unsigned               given:1;    /* path was given, and may be a pipe */
 } xet_cli_want_t;
 
-/* Downloads such a file as "xet get" does, with the options of that verb. */
+/* Downloads want to want->path, like "xet get", with its options. */
 int xet_cli_get_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     const xet_cli_want_t *want);
 
@@ -580,7 +584,7 @@ xet_cli_get_tree_t *xet_cli_get_tree_begin(const xet_cli_args_t *args,
 int xet_cli_get_tree_want(xet_cli_get_tree_t *g, const xet_cli_want_t *want);
 int xet_cli_get_tree_end(xet_cli_get_tree_t *g, int rc);
 
-/* Whether an unsafe name has ended the download, see --names. */
+/* Returns whether an unsafe name has ended the download, see --names. */
 int xet_cli_get_tree_refused(const xet_cli_get_tree_t *g);
 
 /*
@@ -602,7 +606,7 @@ int xet_cli_download_size(xet_cli_http_t *h, const xet_hash_t *hash,
  *     record  =  offset u64, raw length u32, stored length u32, chunk hash
  *
  * A record is written after the data of its chunk.  A record counts only if
- * the data have the chunk hash in the record, so it does not matter which
+ * the data has the chunk hash in the record, so it does not matter which
  * writes had reached the disk before a crash.  The state file is locked, so
  * that two downloads do not share it.  Memory is 48 bytes for each chunk that
  * an earlier run has left.
@@ -723,15 +727,15 @@ int xet_cli_tree_parent(int root, const char *path, int make,
     const char **base);
 
 /*
- * Whether a path of a manifest is valid: relative, without empty parts, "." or
- * "..", and without names that xet_cli_part.c uses.
+ * Returns whether a path of a manifest is valid: relative, without empty
+ * parts, "." or "..", and without names that xet_cli_part.c uses.
  */
 int xet_cli_tree_path_ok(const char *path);
 
 /*
- * Whether a path is safe: no part has a special meaning for git, Windows or a
- * client (xet_hub_path_risk()).  If the path is unsafe, prints "PATH: WHAT:
- * reason".
+ * Returns whether a path is safe: no part has a special meaning for git,
+ * Windows or a client (xet_hub_path_risk()).  If the path is unsafe, prints
+ * "PATH: WHAT: reason".
  */
 int xet_cli_tree_safe(const char *path, const char *what);
 
@@ -913,7 +917,7 @@ int xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
 /*
  * Packs files for an upload: reads files, and passes their data to the core,
  * which cuts them into chunks and builds xorbs and terms.  Keeps the data that
- * are needed to register each file.
+ * is needed to register each file.
  *
  * A file is read once and may be a pipe.  When the core needs to know whether
  * the server has a chunk, the packer queries the server.  The packer also
@@ -990,9 +994,8 @@ typedef struct {
     /* called after the last file; before this, a put can be resumed */
     int                (*end)(void *ctx);
     void                *ctx;
-    const char          *storage;      /* target repository, for the name of
-                                          the journal; NULL: the operands are
-                                          enough */
+    const char          *storage;      /* target repository, a part of the
+                                          name of the journal; or NULL */
     unsigned             once:1;       /* the files cannot be read again */
 } xet_cli_puts_t;
 

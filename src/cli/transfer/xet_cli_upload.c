@@ -222,8 +222,8 @@ xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
     rc = xet_cli_upload_wait(u, 0);
 
     /*
-     * of the xorbs of an earlier run, shards list only those that files refer
-     * to
+     * shards list a xorb of an earlier run only if one of the files refers to
+     * it
      */
 
     for (i = 0; i < n; i++) {
@@ -387,7 +387,7 @@ xet_cli_upload_post(xet_cli_upload_t *u, const xet_buf_t *b)
 
 /*
  * Checks a response.  A proxy may return 200 for anything: only a response of
- * the API confirms that the data are stored.
+ * the API confirms that the data is stored.
  */
 
 static int

@@ -1,7 +1,7 @@
 
 /*
- * The xorbs that a shard will list: xorbs that this run has sent, and xorbs on
- * the server whose chunks files refer to.
+ * The xorbs that a shard will list: xorbs that this run has sent, and xorbs of
+ * an earlier run that files refer to.
  */
 
 

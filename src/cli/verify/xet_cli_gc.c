@@ -3,8 +3,8 @@
  * xet gc: requests a run of the collector (src/http/bg_jobs) and waits for its
  * end.  xet and the server communicate through the database:
  *
- *     request  xet.gc_now(); again after the end of a run in progress, which
- *              may have passed data that it should collect
+ *     request  xet.gc_now(); called again after the end of a run in progress,
+ *              which may already have passed the data to be collected
  *     wait     read the row of the collector in xet.jobs_show(), until the
  *              requested run ends, or a server reports why the run waits
  *     print    what was collected since the request
@@ -310,7 +310,8 @@ xet_cli_gc_nobody(const xet_cli_gc_t *g)
 
 
 /*
- * Counts the copies that wait for the end of a backup, and the orphans left.
+ * Counts the copies that wait for the end of a backup, and the remaining
+ * orphans.
  */
 
 static int

@@ -100,11 +100,11 @@ xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash, uint64_t *copy_id)
 
 
 /*
- * Checks store and database of a session.  In a wrong folder, all copies would
- * seem to be lost, so the identities are compared.  A standby is refused: it
- * may lag behind, so new xorbs would look like orphans and replaced copies
- * like damage, and a standby cannot record damage.  Every session is checked,
- * because a connection string may name several hosts.
+ * Checks the store against the database of a session.  In a wrong folder, all
+ * copies would seem to be lost, so the identities are compared.  A standby is
+ * refused: it may lag behind, so new xorbs would look like orphans and
+ * replaced copies like damage, and a standby cannot record damage.  Every
+ * session is checked, because a connection string may name several hosts.
  */
 
 int

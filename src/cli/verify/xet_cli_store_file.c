@@ -365,7 +365,7 @@ xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
         return "a chunk list has the wrong length";
     }
 
-    /* the first element of each list is the end before the first chunk */
+    /* the first element of each list is the end of the preceding chunk */
 
     slice.raw_before = xet_get_u32(slice.raw_ends);
     slice.stored_before = xet_get_u32(slice.stored_ends);

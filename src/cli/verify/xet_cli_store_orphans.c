@@ -1,7 +1,7 @@
 
 /*
- * Orphans: files of the store without a row in the database.  A crash leaves
- * orphans, or a server whose database refuses writes.  xet only reports
+ * Orphans: files of the store without a row in the database.  Orphans are left
+ * by a crash, or by a server whose database rejects writes.  xet only reports
  * orphans; a server with xet_gc removes them (src/http/bg_jobs).  A copy that
  * is listed for the collector is not an orphan, since a backup may need the
  * copy.
@@ -112,7 +112,7 @@ xet_cli_orphans_entry(void *ctx, const char *name)
 
 /*
  * Sets *known if a file has a row.  The rows were read some time ago, so a
- * name that is not among them is looked up in the database.
+ * name without a row is looked up again in the database.
  */
 
 static int

@@ -79,7 +79,7 @@ xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
         return rc;
     }
 
-    /* without a sink, data are dropped after decoding and hashing */
+    /* without a sink, data is dropped after decoding and hashing */
 
     size = 0;
 

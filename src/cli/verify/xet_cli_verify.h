@@ -12,7 +12,7 @@
 
 
 /*
- * Prints that a file on a server is correct; if named is set, with its name.
+ * Prints that a file on a server is correct; with its name if named is set.
  */
 int xet_cli_verify_file_print(const xet_cli_args_t *args,
     const xet_cli_download_t *d, const char *name, int named);

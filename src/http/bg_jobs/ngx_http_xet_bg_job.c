@@ -19,9 +19,9 @@
  * The turn is a number that grows with each new lease.  It prevents a late
  * worker from overwriting the work of its successor.
  *
- * Timers are cancelable: an exiting worker does not wait for a pause, but for
- * a job or a statement in flight.  Everything here belongs to the event loop;
- * a thread uses only bg_job->data.
+ * Timers are cancelable, so an exiting worker waits only for a job or a
+ * statement in flight, not for the end of a pause.  Everything here belongs to
+ * the event loop; a thread uses only bg_job->data.
  */
 
 #include "ngx_http_xet.h"
@@ -114,7 +114,8 @@ ngx_http_xet_bg_job_add(ngx_cycle_t *cycle,
 
 
 /*
- * A random delay: nodes that start together must not query at the same time.
+ * The delay is random, so that nodes that start together do not query at the
+ * same time.
  */
 
 static void

@@ -51,9 +51,9 @@
  *     - A step runs in the event loop, in one worker of a node.  A thread job
  *       runs in the pool of reads.  It should take at most 50 ms or 4 MiB of
  *       I/O, since readers wait for these threads.
- *     - The lease only saves work.  It may be lost at any time, and then two
- *       workers do the same step at once.  So each change is one statement
- *       that checks in its transaction whether the change still applies.
+ *     - The lease only avoids duplicate work.  After it is lost, two workers
+ *       may do the same step at once.  So each change is one statement that
+ *       checks in its transaction whether the change still applies.
  *     - A worker may die at any point.  Its successor continues at the last
  *       cursor in PostgreSQL, which is up to NGX_HTTP_XET_BG_JOB_KEEP old.  So
  *       repeating a step must be harmless.

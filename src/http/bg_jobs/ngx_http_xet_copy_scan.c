@@ -330,7 +330,7 @@ ngx_http_xet_copy_scan_unread(ngx_http_xet_bg_job_t *bg_job)
 }
 
 
-/* Counts the unreadable copies so far, which are skipped. */
+/* Counts the copies that are skipped because they can't be read. */
 
 static void
 ngx_http_xet_copy_scan_left(ngx_http_xet_bg_job_t *bg_job)
@@ -388,7 +388,7 @@ ngx_http_xet_copy_scan_pace(ngx_http_xet_copy_scan_t *scan)
         return (ngx_msec_t) wait;
     }
 
-    /* a delay is not made up for by faster reading */
+    /* after a delay, reading does not become faster to catch up */
 
     scan->due = ngx_current_msec;
 

@@ -72,7 +72,7 @@ typedef struct {
     size_t                          limit;     /* maximum bytes per job */
     xet_status_t                    status;    /* result of the last job */
     ngx_msec_t                      due;       /* time of the next job, ms */
-    size_t                          rest;      /* bytes not yet added to due */
+    size_t                          rest;      /* bytes not counted in due */
 
     ngx_http_xet_temp_t            *copy;      /* heal: new copy, or NULL */
     ngx_pool_t                     *pool;      /* pool of copy */

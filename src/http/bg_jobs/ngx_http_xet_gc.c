@@ -12,11 +12,11 @@
  *     removed   (query)   deletes the notes of these copies
  *     orphans   (ngx_http_xet_gc_orphans.c)  removes files without a row
  *
- * A phase ends with a batch in which nothing can be done; locked rows are left
- * for the next run.  Each copy is deleted in this order: row, file, note.  So
- * after a crash every row still has its file, and a note remains for every
- * file.  Several collectors may run at once.  A file that another collector
- * has removed is not an error, and each note is counted once.
+ * A phase ends with a batch without any work; locked rows are left for the
+ * next run.  Each copy is deleted in this order: row, file, note.  So after a
+ * crash every row still has its file, and a note remains for every file.
+ * Several collectors may run at once.  A file that another collector has
+ * removed is not an error, and each note is counted once.
  *
  * The state belongs to the thread while a thread job runs, otherwise to the
  * event loop.  The cursor is the phase, and the folder of orphans after a dot.
@@ -280,7 +280,7 @@ ngx_http_xet_gc_gone(ngx_http_xet_bg_job_t *bg_job)
 {
     ngx_http_xet_gc_t *gc = bg_job->data;
 
-    /* retry from the first phase: a failed removal must not block it */
+    /* retry from the first phase, so that unused rows are still deleted */
 
     if (gc->status != XET_OK) {
         ngx_http_xet_gc_phase(bg_job, NGX_HTTP_XET_GC_FILES);

@@ -1,7 +1,7 @@
 
 /*
- * Private to background jobs: the state of "gc", shared by its phases for rows
- * and copies and its phase for files without a row.
+ * Private to background jobs: the state of "gc", shared by ngx_http_xet_gc.c
+ * (rows and copies) and ngx_http_xet_gc_orphans.c (files without a row).
  */
 
 #ifndef _NGX_HTTP_XET_GC_H_INCLUDED_
@@ -55,7 +55,7 @@ typedef struct {
 
     ngx_http_xet_orphans_t   orphans;
     int64_t                  left;             /* remaining orphans */
-    unsigned                 begun:1;          /* continues another run */
+    unsigned                 begun:1;          /* another worker began it */
     unsigned                 due:1;
 
     ngx_http_xet_store_t    *store;

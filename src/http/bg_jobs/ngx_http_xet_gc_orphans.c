@@ -217,9 +217,10 @@ ngx_http_xet_gc_orphans_names(ngx_http_xet_gc_t *gc,
 
 
 /*
- * Whether a result contains this orphan; orphans and copies_unknown return the
- * same columns.  *at is the row to start with, and becomes the row after the
- * match, because the rows usually have the order of the names.
+ * Returns whether a result contains this orphan.  The statements orphans and
+ * copies_unknown return the same columns.  *at is the row to start with, and
+ * becomes the row after the match, because the rows usually have the order of
+ * the names.
  */
 
 static ngx_uint_t

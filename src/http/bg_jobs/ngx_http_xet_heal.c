@@ -278,8 +278,8 @@ ngx_http_xet_heal_list_job(void *data, ngx_log_t *log)
 
 /*
  * Adds the id of a copy that the peer has.  The copy ids are tried from the
- * last to the first.  A copy with the id of the damaged copy, as a mirror has,
- * is put last.
+ * last to the first.  A copy with the same id as the damaged copy, as in a
+ * mirror, comes last.
  */
 
 static void
@@ -507,7 +507,7 @@ ngx_http_xet_heal_answered(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
     if (ngx_strcmp(ask->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
 
-        /* another request repairs the xorb, or commits terms that use it */
+        /* another request is repairing the xorb, or committing terms of it */
 
         ngx_http_xet_copy_scan_next(bg_job);
         return;

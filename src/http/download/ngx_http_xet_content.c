@@ -10,21 +10,21 @@
  *                  error is still an error response
  *     body         the parts, one piece after another
  *
- * nginx's range filter would need the whole decoded file; here only the
- * requested ranges are read.  If there are several ranges, a text precedes
- * each of them.  Only these texts grow with the request; there are at most
- * 256.
+ * nginx's range filter would need the whole decoded file; this code reads only
+ * the requested ranges.  If there are several ranges, a boundary and headers
+ * precede each of them.  Only these texts grow with the request; a request has
+ * at most 256 ranges.
  *
  * States of a piece: being read -> ready -> sent (in transit) -> released.
- * While one piece is in transit the next one is read, so that a thread decodes
- * while the event loop sends; no further piece is read.  So a request holds at
- * most two pieces, however slow its client is.  A client that receives nothing
- * for "send_timeout" is disconnected.  After an error of the store the
- * connection is closed if the header was already sent.  All bytes sent are
- * right, and the client detects the truncation by the length.
+ * While a piece is in transit, only the next piece is read, so that a thread
+ * decodes while the event loop sends.  So a request holds at most two pieces,
+ * however slow its client is.  A client that receives nothing for
+ * "send_timeout" is disconnected.  After an error of the store the connection
+ * is closed if the header was already sent.  All bytes sent are right, and the
+ * client detects the truncation by the length.
  *
- * Runs in the event loop.  It gets the write events of the socket whether or
- * not a job runs (ngx_http_xet_task_t).
+ * All functions run in the event loop.  Write events of the socket are handled
+ * even while a job is running (ngx_http_xet_task_t).
  */
 
 #include "ngx_http_xet.h"
@@ -52,7 +52,7 @@ struct ngx_http_xet_parts_s {
     ngx_str_t                      end;        /* text after the last part */
     void                          *data;       /* state of the response */
 
-    /* while the parts are sent */
+    /* used while the parts are sent */
 
     ngx_uint_t                     i;          /* part being read */
     ngx_http_xet_piece_t          *sent;       /* in transit */
@@ -371,8 +371,8 @@ ngx_http_xet_content_head(ngx_http_request_t *r,
 
 
 /*
- * Makes a part of each range of the content.  Several parts have texts between
- * them.
+ * Makes a part for each range of the content.  If there are several parts,
+ * also makes the texts between them.
  */
 
 static ngx_int_t
@@ -434,8 +434,8 @@ ngx_http_xet_content_texts(ngx_http_request_t *r,
           + NGX_HTTP_XET_CONTENT_RANGE_LEN;
 
     /*
-     * for the texts of all parts, the text after the last one, and the
-     * Content-Type
+     * memory for the texts before all parts, the text after the last part, and
+     * the Content-Type
      */
 
     p = ngx_pnalloc(r->pool, (n + 2) * len
@@ -870,7 +870,7 @@ ngx_http_xet_content_cache(ngx_http_request_t *r)
 }
 
 
-/* Adds the header of RFC 9530, and that of RFC 3230 for older clients. */
+/* Adds Repr-Digest (RFC 9530), and Digest (RFC 3230) for older clients. */
 
 ngx_int_t
 ngx_http_xet_content_digest(ngx_http_request_t *r, const u_char *sha256)

@@ -183,8 +183,8 @@ void ngx_http_xet_decode_end_job(ngx_http_xet_decode_t *d);
  * Between a handler and the next call the reader does nothing and holds no
  * descriptor: this is the backpressure.
  *
- * Pieces come in the order of the range, without gaps, and divided like the
- * chunks; no piece crosses the end of the range.  There are two ways to get
+ * Pieces come in the order of the range, without gaps.  A piece consists of
+ * whole chunks, except at the ends of the range.  There are two ways to get
  * them:
  *
  *     in the event loop: next passes a piece to the handler.  The piece
@@ -266,9 +266,9 @@ ngx_http_xet_reader_t *ngx_http_xet_reader_create(ngx_http_request_t *r,
 
 /*
  * Finds the file with the permissions of the request; an open reader keeps its
- * file.  Returns XET_AGAIN if handler will be called.  Returns XET_OK if the
- * file is open and handler will not be called: this is the empty file, whose
- * hash is all zeros, which needs no query.
+ * file.  Returns XET_AGAIN if handler will be called.  Returns XET_OK for the
+ * empty file, whose hash is all zeros: the file is open without a query, and
+ * handler will not be called.
  */
 xet_status_t ngx_http_xet_reader_open(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd, const xet_hash_t *file,
@@ -334,15 +334,15 @@ typedef struct {
  * Content-Range, Content-Type, Accept-Ranges and ETag.  The caller must
  * already have added the other headers of a 200 (Cache-Control,
  * Content-Disposition, ...), with ngx_http_xet_header().  The response to HEAD
- * is that to GET without the body, and ignores Range.
+ * is the response to GET without the body; HEAD ignores Range.
  *
- * The response is sent in pieces, with backpressure from the client.  The
- * reader belongs to the response from now on, which sets its own ranges.
+ * The response is sent in pieces, with backpressure from the client.  From now
+ * on the reader belongs to the response, which sets the ranges of the reader.
  * Damage in the store is 500 as long as nothing was sent; after that the
  * connection is closed.
  *
- * The result is for a content handler to return, or for a callback to pass to
- * ngx_http_finalize_request().  It is NGX_DONE if the response is being sent
+ * A content handler must return the result; a callback must pass the result to
+ * ngx_http_finalize_request().  NGX_DONE means that the response is being sent
  * and holds its own reference to the request.  The strings must live as long
  * as the request; *content is copied.
  */
@@ -353,9 +353,9 @@ ngx_int_t ngx_http_xet_content_send(ngx_http_request_t *r,
  * Checks only the conditions of the request, for content that the caller
  * generates and sends itself.  Of content only the entity tag is used.
  * Returns NGX_DECLINED if the caller must send the content.  Otherwise a 304
- * or 412 was sent, and the result is that of ngx_http_xet_content_send().
- * nginx's own conditions would use dates, which are missing, and its 412 is
- * not JSON and closes the connection without announcing that.
+ * or 412 was sent, and the result is that of ngx_http_xet_content_send().  The
+ * conditions of nginx itself need dates, which files do not have.  A 412 of
+ * nginx is not JSON, and closes the connection without a header that says so.
  */
 ngx_int_t ngx_http_xet_content_conditions(ngx_http_request_t *r,
     const ngx_http_xet_content_t *content);
@@ -452,10 +452,10 @@ typedef struct {
 
 
 /*
- * Called after each batch of terms except the last was added to the plan.
- * Makes space for the next batch and requests it, or sends an error if the
- * plan has more terms than "xet_plan_terms".  The memory of the plan is from
- * pool.  Returns the result of ngx_http_xet_plan_send().
+ * Called after a batch of terms was added to the plan, except for the last
+ * batch.  Makes space for the next batch and requests it, or sends an error if
+ * the plan has more terms than "xet_plan_terms".  The memory of the plan is
+ * from pool.  Returns the result of ngx_http_xet_plan_send().
  */
 ngx_int_t ngx_http_xet_plan_next(ngx_http_request_t *r, xet_plan_t *plan,
     ngx_pool_t *pool, ngx_http_xet_plan_ask_pt ask);

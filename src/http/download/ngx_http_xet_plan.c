@@ -6,8 +6,9 @@
  * A batch is the result of one statement, a few thousand terms at most, so
  * that a large file delays neither PostgreSQL nor the event loop.  Plans of a
  * few batches stay in memory.  A larger plan is first written, batch by batch,
- * to a temporary file of the store.  So a slow client holds a file and not
- * memory, and an error before the response is still an HTTP status.
+ * to a temporary file of the store.  So a slow client occupies a file instead
+ * of memory, and an error before the response can still be reported by an HTTP
+ * status.
  *
  * Memory of a request: first NGX_HTTP_XET_PLAN_TERMS terms and the rows of a
  * batch; "xet_plan_buffer" for sorting; after that a piece of the response.
@@ -450,8 +451,9 @@ ngx_http_xet_plan_spool_put_done(ngx_http_request_t *r, void *data)
 
 
 /*
- * Does a part of finishing a plan in a file.  Returns XET_AGAIN if it must be
- * called again, in another job; XET_OK if the plan is finished; or the error.
+ * Does a part of the work to finish a plan in a file.  Returns XET_AGAIN if it
+ * must be called again, in another job; XET_OK if the plan is finished; or the
+ * error.
  */
 
 static xet_status_t

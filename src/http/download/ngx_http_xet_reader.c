@@ -2,9 +2,9 @@
 /*
  * Reads byte ranges of a stored file in pieces.
  *
- *     open      reads the terms around byte 0, which include the size and are
- *               the data of a first range
- *     range     moves the cursor of the core
+ *     open      reads the terms around byte 0; the rows contain the file size,
+ *               and the first range often needs these terms
+ *     range     moves the cursor (xet_cursor_t)
  *     next      reads terms or chunk lists from PostgreSQL as long as the
  *               cursor needs them -> job: decodes chunks into a free buffer,
  *               or passes them to the consume function -> handler
@@ -14,20 +14,21 @@
  * to the thread.  Held pieces belong to the caller, in the event loop.  The
  * rest belongs to the event loop.
  *
- * If a copy of a xorb is damaged, it may have been repaired since its chunk
+ * If a copy of a xorb is damaged, it may have been replaced since its chunk
  * list was read.  So the chunk lists are read again, and then the new copy.
- * If they still refer to the same copy, the chunk is lost.  The damage is
- * recorded in PostgreSQL before the handler is called.  So an upload of the
- * same data right after our response is not acknowledged because of this copy.
+ * If the chunk lists still refer to the same copy, the chunk is lost.  The
+ * damage is recorded in PostgreSQL before the handler is called.  So if the
+ * same data is uploaded right after our response, the upload can't rely on
+ * this copy.
  *
  * If the row of a xorb is missing, the file was deleted or has other terms
  * now.  The file is looked up again; if it still exists, reading continues
- * with the new terms.  Other terms refer to the same chunks, so the bytes
- * before and after match.
+ * with the new terms.  The new terms refer to chunks with the same bytes, so
+ * the bytes sent so far stay right.
  *
- * The memory of a request does not depend on the file: terms are read by
- * segments and chunk lists in batches into the cursor, and rows are freed at
- * once.
+ * The memory of a request does not depend on the file: terms and chunk lists
+ * are read in parts into the cursor, whose size is limited, and rows are freed
+ * at once.
  */
 
 #include "ngx_http_xet.h"
@@ -703,7 +704,7 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 
     if (rd->status == XET_STORE_DAMAGED) {
 
-        /* only the primary knows the current copy */
+        /* a standby may return an old copy: read again from the primary */
 
         if (ngx_http_xet_query_again(r)) {
             rd->losses = 0;

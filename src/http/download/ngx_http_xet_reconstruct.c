@@ -8,9 +8,9 @@
  *     covered   if the first term begins before the range, or the last one
  *               ends after it, fetches the chunk ends of their xorbs
  *     edges     trims these two terms
- *     plan      the plan service sends the plan, always with 200: the body is
- *               not a part of the file, so a 206 or Content-Range would be
- *               wrong
+ *     plan      sends the plan (ngx_http_xet_plan.c), always with 200: the
+ *               body is not a part of the file, so a 206 or Content-Range
+ *               would be wrong
  */
 
 #include "ngx_http_xet.h"
@@ -83,8 +83,8 @@ ngx_http_xet_reconstruct_send(ngx_http_request_t *r, const xet_hash_t *file,
 
 
 /*
- * Without a Range header the range is the whole file.  Clients send a closed
- * or an open range, no suffix.
+ * Without a Range header, the range is the whole file.  Suffix ranges are not
+ * supported, because clients do not send them.
  */
 
 xet_status_t
@@ -192,7 +192,7 @@ ngx_http_xet_reconstruct_terms(ngx_http_request_t *r)
     for (i = 0; i < terms.n && status == XET_OK; i++) {
         (void) ngx_http_xet_row(r, file_terms, i, &row);
 
-        /* other terms have replaced those of the previous batch */
+        /* the terms of the file have changed since the previous batch */
 
         if (later && i == 0 && row.packed.len
             && row.first_offset < rec->plan.position)
@@ -227,9 +227,9 @@ ngx_http_xet_reconstruct_terms(ngx_http_request_t *r)
 
 
 /*
- * Handles inconsistent rows.  If some of them came from a standby, which may
- * lag behind, and all results are still in memory, everything is requested
- * again.
+ * Handles inconsistent rows.  If some rows came from a standby, which may lag
+ * behind, and the plan is still in memory, all terms are requested again from
+ * the primary.
  */
 
 static ngx_int_t

@@ -8,7 +8,8 @@
  * events of the socket; a client that receives nothing for "send_timeout" is
  * disconnected.
  *
- * Runs in the event loop.  While making, a thread may fill the piece's pool.
+ * All functions run in the event loop.  In the state making, a thread may use
+ * the pool of the piece.
  */
 
 #include "ngx_http_xet.h"

@@ -11,9 +11,9 @@
 
 
 /*
- * Seconds for an internal redirect, and for an edge: the edge makes the
- * request to its origin first, and may then wait for the lock of its cache
- * before it sends the request.
+ * Validity in seconds of a URL for an internal redirect, or for a request of
+ * an edge to its origin.  The edge signs the URL first, and may then wait for
+ * the lock of its cache before it sends the request.
  */
 #define NGX_HTTP_XET_URL_INTERNAL_TTL  300
 
@@ -36,7 +36,7 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
     url->expires = ngx_http_xet_url_expires(xlcf);
     url->whole = (xlcf->url_mode == NGX_HTTP_XET_URL_CACHEABLE);
 
-    /* a slice of a cache can't contain several ranges */
+    /* a cached slice of a copy can't contain several ranges */
 
     url->group = (url->whole || (xmcf->store && xmcf->store->s3))
                  ? 1 : xlcf->url_ranges;

@@ -10,8 +10,8 @@
  *
  * Files and xorbs are counted by a walk over their rows.  Each query counts
  * one part of the rows.  The sums are published when the walk is complete;
- * then the next walk starts.  A small store is counted by each query, a store
- * with a hundred million files within a day.
+ * then the next walk starts.  A small store is counted by a single query, a
+ * store with a hundred million files within a day.
  *
  *     idle    -> waiting   a query is sent with a new ticket
  *     waiting -> idle      the result with this ticket arrives
@@ -268,7 +268,7 @@ ngx_http_xet_monitor_answer(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 }
 
 
-/* Sets the gauges of background jobs, except of those that never ran. */
+/* Sets the gauges of background jobs that have run at least once. */
 
 static void
 ngx_http_xet_monitor_bg_jobs(const ngx_http_xet_figures_row_t *f)

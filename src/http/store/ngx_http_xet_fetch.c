@@ -20,11 +20,10 @@
  * (this is a step), or not the whole xorb within WAITS timeouts.  Only pauses
  * after a job with little data count towards these timeouts.
  *
- * libcurl looks up host names in a thread, which may still run when the worker
- * exits, like a thread that connects to PostgreSQL
- * (ngx_http_xet_pg_connect.c).  The module is pinned in memory for such
- * threads before the first connection to PostgreSQL, and nothing is fetched
- * without a connection.
+ * libcurl resolves host names in a thread of its own, which may still run when
+ * the worker exits.  So the module must stay in memory: it is pinned before
+ * the first connection to PostgreSQL (ngx_http_xet_pg_connect.c), and nothing
+ * is fetched before that connection exists.
  *
  * The structure belongs to a job while the job runs, otherwise to the event
  * loop.  The event loop only creates, begins and destroys; it never calls
@@ -37,9 +36,9 @@
 
 
 #define NGX_HTTP_XET_FETCH_BUFFER  (128 * 1024)  /* bytes, for libcurl */
-#define NGX_HTTP_XET_FETCH_ERROR   (64 * 1024) /* most bytes discarded */
+#define NGX_HTTP_XET_FETCH_ERROR   (64 * 1024) /* max bytes discarded */
 #define NGX_HTTP_XET_FETCH_ROUNDS  64          /* libcurl calls in a job */
-#define NGX_HTTP_XET_FETCH_PAUSE   20          /* ms, maximum that counts */
+#define NGX_HTTP_XET_FETCH_PAUSE   20          /* ms, max counted per pause */
 #define NGX_HTTP_XET_FETCH_WAITS   10          /* timeouts for one xorb */
 #define NGX_HTTP_XET_FETCH_OK      200
 
@@ -73,7 +72,7 @@ struct ngx_http_xet_fetch_s {
     size_t                      burst;         /* bytes since the pause */
 
     unsigned                    ended:1;       /* the transfer has ended */
-    unsigned                    bad:1;         /* the peer failed as a whole */
+    unsigned                    bad:1;         /* other xorbs would fail, too */
 };
 
 
@@ -185,7 +184,8 @@ ngx_http_xet_fetch_job(ngx_http_xet_fetch_t *fetch, u_char *buf, size_t size,
 
 
 /*
- * First discards the rest of the previous xorb; the connection may stay open.
+ * Starts the request for the xorb.  First ends the previous transfer, whose
+ * connection may stay open.
  */
 
 static xet_status_t
@@ -245,7 +245,7 @@ ngx_http_xet_fetch_open(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 
 /*
- * The body of an error response is discarded: the body of a 404 is read to its
+ * The body of an error response is not kept.  The body of a 404 is read to its
  * end, so that the connection can be reused.
  */
 
@@ -302,7 +302,7 @@ ngx_http_xet_fetch_run(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
     if (fetch->state == NGX_HTTP_XET_FETCH_PAUSED) {
         fetch->state = NGX_HTTP_XET_FETCH_RUNS;
 
-        /* buffered data is written at once */
+        /* libcurl passes its buffered data to the write handler at once */
 
         xet_net_resume(&fetch->request);
     }
@@ -364,8 +364,8 @@ ngx_http_xet_fetch_ended(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
     }
 
     /*
-     * Running out of memory also counts as a failure of the peer, because a
-     * response header that is too long has the same effect.
+     * Any other failure counts against the peer, even "out of memory", which
+     * libcurl also reports for a response header that is too long.
      */
 
     fetch->bad = 1;
@@ -375,8 +375,9 @@ ngx_http_xet_fetch_ended(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 
 /*
- * A peer that does not have the xorb is not an error; a peer without this API
- * is one.  The error responses of the API are JSON; other servers send HTML.
+ * Handles a 404.  If its Content-Type is JSON, the API has responded: the peer
+ * does not have the xorb, which is not an error.  Otherwise the server does
+ * not have this API, which is an error.
  */
 
 static xet_status_t
@@ -430,9 +431,9 @@ ngx_http_xet_fetch_answers(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 
 /*
- * Only a pause after little data counts against the peer, and at most its
- * planned length: a busy worker, a busy thread pool and a rate limit are not
- * the peer's fault.
+ * A pause counts towards the timeouts only if little data came before it, and
+ * only up to its planned length.  Delays by a busy worker, a busy thread pool
+ * or a rate limit are not the peer's fault.
  */
 
 static xet_status_t

@@ -321,7 +321,7 @@ ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 
 /*
  * Moves everything that must be closed or removed from file to rest; after
- * that the file is as before the first write.
+ * that, file is in its initial state, as before the first write.
  */
 
 static void
@@ -370,8 +370,8 @@ ngx_http_xet_store_keep(ngx_http_xet_temp_t *file, ngx_uint_t kept)
 
 /*
  * If the folder of temporary files is missing, the disk may be unmounted, or
- * the store may be another one.  So the identity is checked before the error
- * of open() is returned.
+ * another disk may be mounted.  So the identity is checked before the error of
+ * open() is returned.
  */
 
 static xet_status_t

@@ -45,8 +45,8 @@ struct ngx_http_xet_store_s {
 
 
 /*
- * Creates a store in a folder or in an object store.  path ends with a zero
- * byte, not with a slash.  Returns NULL if out of memory or if the
+ * Creates a store in a folder or in an object store.  path is zero-terminated
+ * and has no slash at its end.  Returns NULL if out of memory or if the
  * configuration is wrong.
  */
 ngx_http_xet_store_t *ngx_http_xet_store_files(ngx_conf_t *cf,
@@ -61,7 +61,7 @@ ngx_http_xet_store_t *ngx_http_xet_store_s3(ngx_conf_t *cf,
  */
 ngx_int_t ngx_http_xet_store_init(ngx_cycle_t *cycle);
 
-/* Adds the requests to an object store since the last call to the metrics. */
+/* Updates the metrics with the object store requests since the last call. */
 void ngx_http_xet_store_measure(ngx_http_xet_store_t *store);
 
 /*
@@ -72,11 +72,11 @@ void ngx_http_xet_store_exit(ngx_cycle_t *cycle);
 
 
 /*
- * A copy without a row is removed when it is XET_XORB_ORPHAN_AGE old, so the
- * row of a copy must be written long before.  The member made is a time in
- * seconds since 1970, not later than the copy was created.  PostgreSQL rejects
- * the row of an older copy (xet.copy_made()).  PostgreSQL decides this, not
- * the worker, because the clock of a suspended machine stands still.
+ * A copy without a row is removed when it is XET_XORB_ORPHAN_AGE old, so its
+ * row must be written long before that.  The member made is the time in
+ * seconds since 1970 when the copy was created, or an earlier time.  If made
+ * is too long ago, PostgreSQL rejects the row (xet.copy_made()).  The worker
+ * can't check this, since it may have been suspended before the statement.
  */
 
 /*
@@ -94,7 +94,7 @@ typedef struct {
     xet_checksum_t         digest;             /* set by commit */
     xet_hash_t             xorb;               /* the xorb, maybe claimed */
     uint32_t               copy_id;            /* set by commit */
-    uint64_t               began;              /* sequence, at its start */
+    uint64_t               began;              /* sequence number at creation */
     uint64_t               made;               /* set by commit, see above */
 
     unsigned               digested:1;         /* compute the checksum */
@@ -381,7 +381,7 @@ void ngx_http_xet_stage_destroy(ngx_http_xet_stage_t *stage);
  * one after another.  The bytes are not trusted.
  */
 
-#define NGX_HTTP_XET_FETCH_LITTLE  (64 * 1024) /* less is little data */
+#define NGX_HTTP_XET_FETCH_LITTLE  (64 * 1024) /* fewer are "little data" */
 
 typedef struct ngx_http_xet_fetch_s  ngx_http_xet_fetch_t;
 
@@ -497,8 +497,8 @@ xet_status_t ngx_http_xet_scan_peer(ngx_http_xet_scan_t *scan,
 
 /*
  * Continues to read, for at most 50 ms and about limit bytes, and adds the
- * number of bytes to *taken.  Of a xorb from a peer node it reads the data
- * that has arrived.  Returns:
+ * number of bytes to *taken.  From a peer node it reads only the data that has
+ * arrived.  Returns:
  *
  *     XET_AGAIN          more data follows; the file stays open
  *     XET_OK             the whole copy was read, and is intact
@@ -524,8 +524,8 @@ void ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan);
  * structure belongs to a job while the job runs, otherwise to the event loop.
  */
 
-#define NGX_HTTP_XET_ORPHANS_NAMES    256      /* maximum length of names */
-#define NGX_HTTP_XET_ORPHANS_TAKEN    32       /* maximum length of taken */
+#define NGX_HTTP_XET_ORPHANS_NAMES    256      /* size of the array names */
+#define NGX_HTTP_XET_ORPHANS_TAKEN    32       /* size of the array taken */
 #define NGX_HTTP_XET_ORPHANS_FOLDERS  256
 #define NGX_HTTP_XET_ORPHANS_QUARANTINE    (-1)     /* in place of a folder */
 
@@ -539,7 +539,7 @@ typedef struct {
 
     unsigned               quarantine:1;
     unsigned               suspect:1;          /* no row was found */
-    unsigned               removable:1;        /* nor at a second check */
+    unsigned               removable:1;        /* no row at a second check */
 } ngx_http_xet_orphan_t;
 
 
@@ -574,9 +574,9 @@ typedef struct {
 
 /*
  * Lists up to max names of copies into names, from folder on, for up to 50 ms.
- * It may list none before the end.  At the end folder is
- * NGX_HTTP_XET_ORPHANS_FOLDERS, and names may still have entries.  A file with
- * another kind of name is counted in found.
+ * A call may list no names although the end is not reached.  At the end folder
+ * is NGX_HTTP_XET_ORPHANS_FOLDERS, and names may still have entries.  A file
+ * with another kind of name is counted in found.
  */
 xet_status_t ngx_http_xet_orphans_list_job(ngx_http_xet_orphans_t *o,
     ngx_uint_t max, ngx_log_t *log);
@@ -600,8 +600,9 @@ void ngx_http_xet_orphans_close(ngx_http_xet_orphans_t *o);
 
 
 /*
- * ngx_http_xet_store_log.c: logs why a function of src/store has failed,
- * unless the status describes the named object.  Returns the status.
+ * ngx_http_xet_store_log.c: logs why a function of src/store has failed.  Does
+ * not log a status that the caller handles, such as a missing object.  Returns
+ * the status.
  */
 xet_status_t ngx_http_xet_store_log(ngx_http_xet_store_t *store,
     xet_status_t rc, const xet_store_error_t *error, ngx_log_t *log);
@@ -675,7 +676,7 @@ typedef void (*ngx_http_xet_probe_pt)(ngx_http_request_t *r,
  *     XET_STORE_OTHER  the store belongs to another database
  *     XET_STORE_GONE   the folder is missing
  *     XET_STORE_BARE   the folder has no identity: its disk may be unmounted
- *     XET_OVERLOADED   no probe could be started, like XET_NOMEM
+ *     XET_OVERLOADED   no probe could be started; also XET_NOMEM
  *     XET_AGAIN        a probe is running; handler is called with the result,
  *                      unless the request ends before
  *     otherwise        the error of writing a file, e.g. XET_STORE_FULL

@@ -9,8 +9,8 @@
 
 
 /*
- * ngx_http_xet_store_copy_ids.c: draws a copy id that no copy has had or will
- * have, if *copy_id is 0; any other copy id stays.  Returns XET_OK, or
+ * ngx_http_xet_store_copy_ids.c: if *copy_id is 0, sets it to a copy id that
+ * no other copy ever gets; otherwise changes nothing.  Returns XET_OK, or
  * XET_DATABASE_AWAY if the worker has no copy ids left.
  */
 xet_status_t ngx_http_xet_store_draw_copy_id(uint32_t *copy_id);

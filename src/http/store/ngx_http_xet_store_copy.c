@@ -6,7 +6,7 @@
  * which is checked first.  After an error of the system or of an object store
  * the state of the copy is unknown.
  *
- *     init -> open -> (ahead, read, read, ...)* -> close, or open of another
+ *     init -> open -> (ahead, read, read, ...)* -> close, or open the next
  *
  * The structure belongs to the job that reads.
  */
@@ -256,9 +256,8 @@ ngx_http_xet_store_remove_job(ngx_http_xet_store_t *store,
 
 
 /*
- * The identity of the store is checked first.  If the disk is not mounted,
- * there are no files to remove, and the notes of the files on the disk must
- * stay.
+ * Checks the identity of the store first.  If the disk is not mounted, its
+ * files can't be removed, so the notes in PostgreSQL about them must stay.
  */
 
 xet_status_t

@@ -35,7 +35,7 @@ typedef struct {
 
 static pthread_mutex_t  ngx_http_xet_copy_ids_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* a ring: the first block is in use, the blocks after it are complete */
+/* a ring: the first block is partly used, the blocks after it are unused */
 
 static ngx_http_xet_block_t
     ngx_http_xet_copy_ids[NGX_HTTP_XET_COPY_IDS_BLOCKS];

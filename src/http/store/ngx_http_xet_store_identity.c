@@ -10,11 +10,11 @@
  * (ngx_http_xet_pg_check.c).  The file is read again before a copy is reported
  * as durable or lost.
  *
- * The file is created once and never changes.  To create it, a temporary file
- * is written, synced and linked, which does not replace an existing file, and
- * the folder is synced.  The recorded identity belongs to the worker.  A lock
- * protects it, because threads that connect to PostgreSQL write it and threads
- * that check the store read it.
+ * The file is created once and never changes.  To create the file, a temporary
+ * file is written, synced and linked, and the folder is synced; link() does
+ * not replace an existing file.  The recorded identity belongs to the worker.
+ * A lock protects it, because threads that connect to PostgreSQL write it and
+ * threads that check the store read it.
  */
 
 #include "ngx_http_xet.h"
@@ -142,9 +142,9 @@ ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
     }
 
     /*
-     * Another thread may have recorded a newer identity while this one was
-     * read.  So the response is compared with the identity that was recorded
-     * when the request was sent.
+     * Another thread may have recorded a new identity while the store was
+     * read.  So the identity of the store is compared with the identity
+     * recorded before the read.
      */
 
     same = known[0] == '\0'

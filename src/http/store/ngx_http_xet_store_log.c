@@ -26,7 +26,7 @@ ngx_http_xet_store_log(ngx_http_xet_store_t *store, xet_status_t rc,
         break;
     }
 
-    /* a worker that exits may leave behind threads that connect */
+    /* while the process shuts down, pending requests fail as expected */
 
     level = error->ended ? NGX_LOG_INFO : NGX_LOG_CRIT;
 

@@ -3,11 +3,11 @@
  * Orphans: files of the store without a row, which a crash has left.  The
  * background job "gc" looks up the listed names in PostgreSQL.
  *
- * A row that refers to a copy can be added only by the upload that made the
- * copy, because the copy id was drawn for this upload, and by "xet rebuild",
- * which holds a lock that is checked each time.  So a copy without a row may be
- * removed if it is too old for a running upload.  The order of steps is safe
- * even if a row is added at the same time:
+ * Only two writers can add a row that refers to a copy: the upload that made
+ * the copy, because the copy id was drawn for this upload, and "xet rebuild",
+ * whose lock every sweep checks.  So a copy without a row may be removed if it
+ * is too old for a running upload.  The order of steps is safe even if a row
+ * is added at the same time:
  *
  *     suspect     no row refers to the copy
  *     quarantine  the file is renamed into the folder of temporary files; an
@@ -189,7 +189,8 @@ ngx_http_xet_orphans_next(ngx_http_xet_orphans_t *o)
 
 
 /*
- * A missing folder is an empty one, because the identity was checked before.
+ * A missing folder counts as empty, because the identity of the store was
+ * checked before.
  */
 
 static xet_status_t
@@ -481,7 +482,7 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
     for (i = 0; i < n; i++) {
         item = &items[i];
 
-        /* a crashed sweep may have restored the old name, and kept this one */
+        /* a sweep that crashed may have left the old name and this one */
 
         (void) xet_store_copy(copy, &o->taken[i].xorb, o->taken[i].copy_id);
 
@@ -492,7 +493,7 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
             continue;
         }
 
-        /* a file with several names frees its bytes with the last one */
+        /* the bytes of a file are freed with its last name */
 
         for (k = 0; k < i; k++) {
             item->links -= (item->links > 1 && items[k].id == item->id
@@ -543,7 +544,7 @@ ngx_http_xet_orphans_sure(ngx_http_xet_orphans_t *o,
         return rc;
     }
 
-    /* another file may have had this name when the file was renamed */
+    /* the sweep may have renamed another file than the one it checked */
 
     if (taken->removable && ngx_http_xet_orphans_old(item)
         && ngx_http_xet_orphans_known(o, item))
@@ -566,8 +567,8 @@ ngx_http_xet_orphans_sure(ngx_http_xet_orphans_t *o,
 
 
 /*
- * The list of a bucket contains all attributes of an object, so no request is
- * needed.
+ * Reads the attributes of a file.  The list of a bucket contains the
+ * attributes of all objects, so a bucket gets no request.
  */
 
 static xet_status_t
@@ -595,7 +596,7 @@ ngx_http_xet_orphans_look(ngx_http_xet_orphans_t *o,
 }
 
 
-/* Returns whether name is another name of the file. */
+/* Returns whether name refers to the same file as item. */
 
 static ngx_uint_t
 ngx_http_xet_orphans_two(ngx_http_xet_orphans_t *o, const char *name,
@@ -613,8 +614,7 @@ ngx_http_xet_orphans_two(ngx_http_xet_orphans_t *o, const char *name,
 
 
 /*
- * Returns whether the file is too old for an upload that may still add its
- * row.
+ * Returns whether the file is so old that no upload can add its row any more.
  */
 
 static ngx_uint_t
@@ -626,9 +626,9 @@ ngx_http_xet_orphans_old(const xet_store_item_t *item)
 
 
 /*
- * Returns whether the file is of an age at which the database must have its
- * row.  Times from the clock of an object store are not compared with the
- * clock of this machine.
+ * Returns whether the file was made in the period for which the database must
+ * have its row: from since on, and long enough before newest.  Times of an
+ * object store are not compared with the clock of this machine.
  */
 
 static ngx_uint_t

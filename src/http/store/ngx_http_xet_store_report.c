@@ -22,7 +22,7 @@ typedef struct {
 } ngx_http_xet_report_t;
 
 
-/* The metrics have a label value for each method and each end of a request. */
+/* The metrics have a label value for each method and each outcome. */
 
 typedef char  ngx_http_xet_report_methods_t[
     (int) XET_S3_METHODS == NGX_HTTP_XET_METHOD_MAX ? 1 : -1];

@@ -20,8 +20,8 @@
  * A damaged copy is read once more from its beginning, by another job, before
  * it is reported: a bit may have flipped in transit or in memory.
  *
- * The criteria are those of readers (ngx_http_xet_decode.c): other bytes,
- * another size or a missing file are damage, if the store belongs to this
+ * The criteria for damage are the same as for readers (ngx_http_xet_decode.c):
+ * wrong bytes, a wrong size, or a missing file, if the store belongs to this
  * database.  After an error of the system the state of the copy is unknown.
  */
 
@@ -164,7 +164,7 @@ ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
 
     } else if (scan->opened) {
 
-        /* no resources are held between jobs */
+        /* frees the memory of the read-ahead between jobs */
 
         xet_store_reader_ahead(&scan->reader, 0, 0);
     }

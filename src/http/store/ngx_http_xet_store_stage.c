@@ -396,7 +396,7 @@ ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
             continue;
         }
 
-        /* without a response of the store a copy may exist, too */
+        /* the copy may exist even if the store did not respond */
 
         file->committed = 1;
 
@@ -409,8 +409,8 @@ ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 
 
 /*
- * XET_DONE and XET_AGAIN say that the object is missing or too short, which
- * can't happen to an object with an internal name.
+ * XET_DONE and XET_AGAIN mean that the object is missing or too short.  For an
+ * object with an internal name, this is a failure of the store.
  */
 
 static xet_status_t
