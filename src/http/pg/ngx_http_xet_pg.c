@@ -19,25 +19,25 @@
  * The settings of a session:
  *
  * - No sequential scans and no bitmap scans: each statement finds its rows by
- *   an index.  A generic plan made while a table was tiny would scan the table
- *   after it has grown.  A bitmap scan would sort all remaining rows for each
- *   window.
- * - Generic plans: a plan that can't avoid a scan has a penalty in its cost,
- *   so PostgreSQL would plan the statement again for each execution.
- * - Read committed: a heal and the commit of a shard lock each other out, and
- *   each statement must see what the other one has committed.
- * - statement_timeout ends a statement whose caller is gone.
- *   client_connection_check_interval lets PostgreSQL detect a closed
+ *   an index.  A generic plan that was made while a table was tiny would still
+ *   scan the table after it has grown.  A bitmap scan would sort all remaining
+ *   rows of a file for each window of terms.
+ * - Generic plans: a plan with a disabled scan has a high cost, so PostgreSQL
+ *   would otherwise plan the statement again for each execution.
+ * - Read committed: the heal of a xorb and the commit of a shard wait for each
+ *   other's locks; then each must see the rows that the other has committed.
+ * - statement_timeout ends a statement that runs for longer than its caller
+ *   waits.  With client_connection_check_interval PostgreSQL detects a closed
  *   connection while a statement waits for a lock.
  * - lock_timeout keeps requests that wait for a long-held lock from occupying
  *   all sessions.
  *
  * A statement that acts for a client follows xet.in_time() in the same
  * transaction.  That function raises an error if the statement was in the
- * socket for more than NGX_HTTP_XET_PG_BEGINS.  The time is that of
+ * socket for more than NGX_HTTP_XET_PG_BEGINS.  The deadline is a time of
  * PostgreSQL's clock, which is read when the session starts and with each such
- * statement.  After a clock change or a slow response the error contains the
- * current time, and the statement is sent again.
+ * statement.  The error contains the current time of that clock; if the client
+ * is still waiting, the statement is sent again with a new deadline.
  */
 
 #include "ngx_http_xet.h"
@@ -82,10 +82,10 @@ static const char  ngx_http_xet_pg_setup_sql[] =
     "       set_config('lock_timeout', $2, false),"
     "       floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-#define NGX_HTTP_XET_PG_SETTINGS  8            /* columns before the clock */
+#define NGX_HTTP_XET_PG_SETTINGS  8            /* index of the clock's column */
 
 
-/* a standby may be promoted: this session must not write even then */
+/* a standby may be promoted; even then this session must not write */
 
 static const char  ngx_http_xet_pg_standby_sql[] =
     "SELECT set_config('default_transaction_read_only', 'on', false)";
@@ -171,10 +171,10 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
 
 
 /*
- * Detects a commit that may exist only on the primary.  A commit waits for a
- * synchronous standby; if the wait is canceled, PostgreSQL commits and reports
- * success, with only a warning.  The warning precedes the end of the
- * statement.  It is recognized by its source function, because its text
+ * Detects a commit that may exist only on the primary.  With synchronous
+ * replication a commit waits for a standby; if the wait is canceled, PostgreSQL
+ * reports success with only a warning.  The warning arrives before the end of
+ * the statement.  It is recognized by its source function, because its text
  * depends on the language of the server.
  */
 
@@ -320,10 +320,9 @@ ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg)
 
 
 /*
- * Compares the column types of a statement with those that PostgreSQL has
- * described; the descriptions arrive in the order of sending.  A result
- * without columns, of preparing a statement, is skipped.  Returns NULL, or an
- * error.
+ * Compares the column types of the next statement with the description in res;
+ * descriptions arrive in the order of sending.  Skips a result without columns,
+ * which is that of preparing a statement.  Returns NULL, or an error.
  */
 
 static const char *
@@ -434,8 +433,8 @@ ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
 
 /*
- * Sends the statement with the latest start time, if q has one.  Returns 1, or
- * 0 after an error, as libpq does.
+ * Sends xet.in_time() with the deadline for the start of q, if q acts for a
+ * client.  Returns 1, or 0 after an error, as libpq does.
  */
 
 static int
@@ -523,7 +522,7 @@ ngx_http_xet_pg_read_handler(ngx_event_t *rev)
         return;
     }
 
-    /* no event is raised for bytes in the TLS buffer: look for them */
+    /* epoll reports no event for bytes in libpq's TLS buffer: read again */
 
     i = PQsslInUse(pg->conn) ? 3 : 1;
 
@@ -577,9 +576,10 @@ ngx_http_xet_pg_write_handler(ngx_event_t *wev)
 
 
 /*
- * Reads the available results.  A statement has a result, a NULL, and a sync,
- * which ends the statement; the result of xet.in_time() comes first.  Returns
- * NGX_DECLINED if the session is not ready any more, else NGX_OK.
+ * Reads the available results.  libpq returns a result, a NULL and a sync for
+ * each statement; the sync ends the statement.  A result of xet.in_time()
+ * precedes the statement's own.  Returns NGX_DECLINED if the session is not
+ * ready any more, else NGX_OK.
  */
 
 static ngx_int_t

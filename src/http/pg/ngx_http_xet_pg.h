@@ -26,7 +26,7 @@ typedef struct {
     u_char     *start;
     u_char     *pos;
     u_char     *end;
-    uint32_t    n;                             /* also failed elements */
+    uint32_t    n;                             /* includes failed adds */
     u_char     *taken;                         /* next element to take */
     u_char      none[12];                      /* header of an empty array */
     unsigned    nulls:1;
@@ -49,8 +49,8 @@ void ngx_http_xet_array_int4(ngx_http_xet_array_t *a, int32_t v);
 void ngx_http_xet_array_int8(ngx_http_xet_array_t *a, int64_t v);
 
 /*
- * The same for the columns of rows; c points to a structure that contains only
- * arrays.
+ * The same for all arrays of a structure; c points to a structure that contains
+ * only arrays.
  */
 #define ngx_http_xet_columns_reset(c)                                         \
     ngx_http_xet_arrays_reset(ngx_http_xet_columns(c))
@@ -104,7 +104,7 @@ typedef struct {
 
 /*
  * Each function adds the next parameter.  The structure has room for the
- * longest row of statements.def.
+ * parameters of every statement.
  */
 
 #define ngx_http_xet_params_init(p)                                           \
@@ -132,7 +132,7 @@ typedef enum {
     NGX_HTTP_XET_WRITE,            /* writes, one at a time */
     NGX_HTTP_XET_DEDUP,            /* dedup queries, pipelined */
     NGX_HTTP_XET_LONG,             /* long reads, one at a time */
-    NGX_HTTP_XET_PING,             /* if all read sessions are busy */
+    NGX_HTTP_XET_PING,             /* pings, if reads are busy */
     NGX_HTTP_XET_PG_POOLS,
 
     /*
@@ -148,7 +148,7 @@ typedef struct {
     ngx_uint_t  ready;
     ngx_uint_t  inflight;
     ngx_uint_t  waiting;
-    ngx_msec_t  oldest;            /* age in ms of the oldest one */
+    ngx_msec_t  oldest;            /* age of the oldest, in ms */
 } ngx_http_xet_pg_pool_stat_t;
 
 
@@ -168,7 +168,7 @@ typedef struct {
     ngx_uint_t                    params;
     const uint32_t               *types;       /* OIDs of the parameters */
     const ngx_http_xet_column_t  *columns;
-    ngx_uint_t                    longs;       /* this read is a long one */
+    ngx_uint_t                    longs;       /* a long read */
 } ngx_http_xet_pg_stmt_t;
 
 
@@ -181,7 +181,7 @@ struct ngx_http_xet_pg_host_s {
     char                      *hostaddr;       /* NULL: as in conninfo */
     char                      *port;
     unsigned                   standby:1;      /* read-only, may lag */
-    unsigned                   several:1;      /* several in conninfo */
+    unsigned                   several:1;      /* several hosts in conninfo */
 };
 
 
@@ -206,15 +206,15 @@ typedef struct {
 
 /*
  * An SQLSTATE of this module: the copy that a statement refers to is too old,
- * or was collected, and a retry does not help.  Its class is that of
- * conflicts.  Servers that don't know this SQLSTATE keep the copy, because a
- * row may refer to it (ngx_http_xet_query_unnamed()).
+ * or was collected, and a retry does not help.  Its class is that of conflicts.
+ * A server whose module does not know this SQLSTATE keeps the copy, since a row
+ * may refer to it (ngx_http_xet_query_unnamed()).
  */
 #define NGX_HTTP_XET_PG_TOO_LATE   "40XT1"
 
 /*
- * An SQLSTATE of this module: the statement was in a socket for too long, see
- * ngx_http_xet_pg.c.
+ * An SQLSTATE of this module: the statement waited in a socket for too long and
+ * was not executed; see ngx_http_xet_pg.c.
  */
 #define NGX_HTTP_XET_PG_LATE       "40XT2"
 
@@ -280,10 +280,11 @@ void ngx_http_xet_pg_pools_watch(ngx_http_xet_pg_query_t *q,
 void ngx_http_xet_pg_pools_detach(ngx_http_xet_pg_query_t *q);
 
 /*
- * Called before the data of q's parameters is freed.  Returns NGX_OK if q is
- * in flight: q is not sent again, and its result goes to handler.  Otherwise
- * nothing was changed, and the caller must detach q: NGX_DECLINED if q was
- * never sent, NGX_AGAIN if an attempt was lost, which may have been committed.
+ * Called before the data of q's parameters is freed.  If q is in flight,
+ * returns NGX_OK: q is not sent again, and its result goes to handler.
+ * Otherwise changes nothing, and the caller must detach q.  Returns
+ * NGX_DECLINED if q was never sent, and NGX_AGAIN if the result of an earlier
+ * attempt was lost, which may have been committed.
  */
 ngx_int_t ngx_http_xet_pg_pools_bequeath(ngx_http_xet_pg_query_t *q,
     ngx_http_xet_pg_handler_pt handler, void *data);
@@ -306,7 +307,7 @@ ngx_uint_t ngx_http_xet_pg_pools_conflict(const char *sqlstate);
 
 /*
  * Called in init_process of a worker, after ngx_http_xet_pg_pools_init().  wal
- * is the statement that returns a server's position in the log.
+ * is the statement that returns a server's position in the WAL.
  */
 ngx_int_t ngx_http_xet_standbys_init(ngx_cycle_t *cycle,
     const ngx_http_xet_pg_stmt_t *stmts, const ngx_http_xet_pg_stmt_t *wal);
@@ -328,9 +329,9 @@ ngx_uint_t ngx_http_xet_standbys_alone(void);
 ngx_uint_t ngx_http_xet_standbys_fit(ngx_uint_t n);
 
 /*
- * Queues a statement of the pool of reads or of dedup for standby n, as
- * ngx_http_xet_pg_pools_send().  A statement that conflicts with the replay on
- * the standby is not sent to it again.
+ * Queues a read or a dedup query for standby n, as
+ * ngx_http_xet_pg_pools_send().  A statement that conflicts with the replay is
+ * not sent to the same standby again.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_standbys_send(ngx_uint_t n,
     ngx_http_xet_pg_pool_e pg_pool, const ngx_http_xet_pg_stmt_t *stmt,
@@ -338,8 +339,8 @@ ngx_http_xet_pg_query_t *ngx_http_xet_standbys_send(ngx_uint_t n,
     ngx_http_xet_pg_handler_pt handler, void *data);
 
 /*
- * Reports a missing response: standby n is not used until the next
- * measurement.
+ * Reports that standby n did not respond.  The standby is not used until it has
+ * answered a poll.
  */
 void ngx_http_xet_standbys_suspect(ngx_uint_t n);
 
@@ -388,7 +389,7 @@ ngx_int_t ngx_http_xet_pg_primary(ngx_http_xet_pg_host_t *host,
 
 /*
  * Adds an ngx_http_xet_standby_conf_t for each host in a connection string of
- * standbys; the other settings are copied from "like".
+ * standbys.  All settings except the host are copied from "like".
  */
 ngx_int_t ngx_http_xet_pg_standbys(ngx_array_t *standbys,
     const ngx_http_xet_standby_conf_t *like, ngx_str_t *conninfo,
@@ -398,8 +399,8 @@ ngx_int_t ngx_http_xet_pg_standbys(ngx_array_t *standbys,
 ngx_uint_t ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other);
 
 /*
- * For "nginx -t": checks the schema and the folder of the store, as a new
- * session does, and logs a warning if they don't match.  Does nothing if
+ * For "nginx -t": checks the schema version and the identity of the store, as a
+ * new session does, and logs a warning if they don't match.  Does nothing if
  * PostgreSQL is unreachable, and never changes anything.  Blocks for some
  * seconds at most.
  */

@@ -233,8 +233,8 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
     }
 
     /*
-     * recorded even if the folder has no identity: jobs that compare it report
-     * that
+     * record the database's identity even if the folder has none: jobs that
+     * compare the two report the difference
      */
 
     if (named[0]) {
@@ -258,9 +258,9 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
 
 
 /*
- * Compares the identities.  rc is the status of reading found, the identity of
- * the folder; named is the identity of the database, or "".  Returns NULL, or
- * an error.
+ * Compares the identities.  "found" is the identity of the folder, and rc the
+ * status of reading it; "named" is the identity of the database, or "".
+ * Returns NULL, or an error.
  */
 
 static const char *
@@ -349,8 +349,9 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
 
 
 /*
- * Reads the identity of the database, or "".  A database without one gets
- * "name" as its identity, unless name is NULL.  Returns NULL, or an error.
+ * Reads the identity of the database; "" if there is none.  A database without
+ * an identity gets "name" as its identity, unless name is NULL.  Returns NULL,
+ * or an error.
  */
 
 static const char *
@@ -383,8 +384,8 @@ ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name, u_char *identity,
 
 
 /*
- * Executes a statement.  Returns NULL with the rows in *res, or an error with
- * NULL in *res.
+ * Executes a statement.  Returns NULL and sets *res to the rows, or returns an
+ * error and sets *res to NULL.
  */
 
 static const char *

@@ -3,15 +3,15 @@
  * Opens connections to PostgreSQL.
  *
  * Name lookups, file reads, TLS and authentication happen in one blocking call
- * of libpq; then the thread checks the database.  This may take any time, so
- * each attempt has its own thread: it would occupy a thread of nginx's pools,
- * and a worker that exits waits for its pools.
+ * of libpq; then the database is checked.  This may take any time, so each
+ * attempt has its own thread.  In a thread pool of nginx an attempt would
+ * occupy a thread, and an exiting worker would wait for it.
  *
  * The thread owns the context until it writes a byte into a pipe; when the
  * event loop has read the byte, the event loop owns the context.  An exiting
- * process does not wait for a running thread, which keeps its context until
- * the process ends.  nginx unloads its modules before that, so the module is
- * pinned in memory before the first thread starts; see also
+ * process does not wait for a running thread, which keeps its context until the
+ * process ends.  nginx unloads its modules before the process ends, so this
+ * module is pinned in memory before the first thread starts; see also
  * ngx_http_xet_exit_process().
  */
 
@@ -261,7 +261,7 @@ ngx_http_xet_pg_connect_job(void *data)
 
     if (write(end, "", 1) != 1) {
 
-        /* the process is exiting, and nobody reads the pipe */
+        /* the process is exiting, and the pipe has no reader */
 
     }
 

@@ -40,11 +40,11 @@ static ngx_uint_t ngx_http_xet_pg_text_same(const char *a, const char *b);
 
 
 /*
- * Makes the parameters of libpq, with timeouts that detect a connection
- * dropped by a firewall: within a minute when idle, and within half a minute
- * after a statement was sent.  The system's defaults take hours.  If another
- * host is available, the timeouts are some seconds.  conninfo comes last, so
- * its values override the timeouts.
+ * Makes the parameters of libpq, with timeouts that detect a connection dropped
+ * by a firewall: within a minute when idle, and within half a minute after a
+ * statement was sent.  The system's defaults take hours.  If another host is
+ * available, the timeouts are some seconds.  conninfo follows the timeouts, so
+ * its values override them.
  */
 
 void
@@ -88,8 +88,8 @@ ngx_http_xet_pg_keywords(const ngx_http_xet_pg_host_t *host,
 
 
 /*
- * Parses a connection string.  Returns the options, which the caller frees and
- * to which named points, or NULL with the reason in err.
+ * Parses a connection string.  Returns the options, which the caller frees, or
+ * NULL with the reason in err.  The members of "named" point into the options.
  */
 
 static PQconninfoOption *
@@ -186,7 +186,7 @@ ngx_http_xet_pg_primary(ngx_http_xet_pg_host_t *host, ngx_str_t *conninfo,
                     || ngx_http_xet_pg_list_n(named.hostaddr) > 1;
     rc = NGX_OK;
 
-    /* a result of a standby must never be taken for one of the primary */
+    /* results of a standby must never be treated as those of the primary */
 
     if (named.target && ngx_strcmp(named.target, "primary") != 0
         && ngx_strcmp(named.target, "read-write") != 0)
@@ -363,8 +363,8 @@ ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other)
     opts[1] = ngx_http_xet_pg_parse(other, &named[1], err, sizeof(err));
 
     /*
-     * without dbname libpq uses the user name, which may be the same: assume
-     * so
+     * without dbname libpq uses the user name, which may be the same for both:
+     * assume that it is
      */
 
     same = opts[0] && opts[1]

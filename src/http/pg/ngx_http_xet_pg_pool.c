@@ -5,15 +5,15 @@
  * States of a statement: waiting in the queue of its pool, in flight on a
  * session, done.  One deadline covers waiting and execution.  If a statement
  * misses its deadline in flight, its session is closed, because nothing else
- * would end a session that PostgreSQL has forgotten.  If a session is lost,
- * its statements are sent again, at most as many times as the pool has
+ * would close a session to a server that no longer responds.  If a session is
+ * lost, its statements are sent again, at most as many times as the pool has
  * sessions; all statements are idempotent.  If a pool can't open any session,
  * its statements fail at once and the response is 503.
  *
  * A refused connection is retried with growing delays.  A new statement for a
  * pool without a session causes a retry at once, unless an attempt has failed
- * in the last half second.  When a pool gets a session, pools without one
- * retry at once.
+ * in the last half second.  When a pool gets its first session, pools without a
+ * session retry at once.
  *
  * The pool of a standby (ngx_http_xet_standby.c) works as a pool of reads,
  * with one exception: a statement that conflicts with the replay is not sent
@@ -175,9 +175,9 @@ ngx_http_xet_pg_pool_queue(ngx_http_xet_pg_pool_t *pg_pool, ngx_msec_t timeout,
 
 
 /*
- * Adds a statement to the queue.  If callers take turns, the first statement
- * of a caller gets the current turn, and each further statement one turn
- * later.
+ * Adds a statement to the queue.  If callers take turns, the first unfinished
+ * statement of a caller gets the current turn, and each further statement gets
+ * the turn after that.
  */
 
 static void
@@ -378,7 +378,7 @@ ngx_http_xet_pg_pool_drop(ngx_http_xet_pg_pool_t *pg_pool)
 }
 
 
-/* Returns whether no session is ready or connecting. */
+/* Returns 1 if no session is ready or connecting. */
 
 static ngx_uint_t
 ngx_http_xet_pg_pool_hopeless(ngx_http_xet_pg_pool_t *pg_pool)
@@ -650,8 +650,8 @@ ngx_http_xet_pg_pool_recycle(ngx_http_xet_pg_pool_t *pg_pool, ngx_queue_t *lost)
     ngx_http_xet_pg_query_t  *q;
 
     /*
-     * mark waiting statements as sent: if a handler detaches one, it must not
-     * be removed from the queue
+     * mark waiting statements as sent, so that a handler that detaches a
+     * statement does not remove it from the queue
      */
 
     for (e = ngx_queue_head(lost);
@@ -751,7 +751,7 @@ ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
         if (pg->unsure) {
 
             /*
-             * the commit may be lost with this server: report it as failed
+             * the commit is lost if this server fails: report it as failed
              */
 
             pg->unsure = 0;
@@ -771,7 +771,8 @@ ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
     if (sqlstate == NULL) {
 
         /*
-         * an error of libpq, such as out of memory: the statement may be done
+         * an error of libpq, such as out of memory: PostgreSQL may have
+         * executed the statement
          */
 
         sqlstate = "08000";

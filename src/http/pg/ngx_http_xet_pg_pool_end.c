@@ -3,14 +3,14 @@
  * Ends a statement of a pool.  The result is one of
  *
  *     result     PostgreSQL has executed the statement
- *     verdict    an error of class XT, raised by the module's SQL functions,
+ *     verdict    the module's SQL functions have raised an error of class XT,
  *                which only the caller evaluates
- *     refused    the statement has failed: the caller learns whether
- *                PostgreSQL was unavailable or has rejected the statement;
- *                the message is logged
+ *     refused    the statement has failed: the message is logged, and the caller
+ *                gets NGX_BUSY if PostgreSQL was unavailable, or NGX_ERROR if
+ *                PostgreSQL has rejected the statement
  *
- * A pool retries a failed statement if a retry may succeed, if the caller is
- * still waiting, and if the statement has attempts left.
+ * A pool retries a failed statement if a retry may succeed, the caller is still
+ * waiting, and the statement has attempts left.
  *
  * A statement is counted and freed before its handler is called, because the
  * handler may send another statement.
@@ -101,8 +101,8 @@ ngx_http_xet_pg_pool_again(ngx_http_xet_pg_query_t *q, const char *sqlstate)
 
 
 /*
- * Returns whether the error is of class 40: a row that was read is gone, a
- * lock timed out, or a deadlock occurred.
+ * Returns whether the error is of class 40: a serialization failure, a
+ * deadlock, or a conflict with the replay on a standby.
  */
 
 ngx_uint_t
@@ -141,8 +141,8 @@ ngx_http_xet_pg_pool_transient(const char *sqlstate)
 
 
 /*
- * Counts the result of a statement, unless the statement was dropped before it
- * was sent.  An error of class XT counts as success.
+ * Counts the result of a statement in the metrics, unless the statement was
+ * dropped before it was sent.  An error of class XT counts as success.
  */
 
 static void

@@ -2,23 +2,25 @@
 /*
  * The pools of PostgreSQL sessions of a worker.
  *
- * There are pools for reads (pipelined), writes, dedup queries (pipelined,
- * apart from other reads because their cost varies), long reads and pings.
- * The pools of writes and long reads run one statement at a time per session.
- * In the pool of long reads (see statements.def) callers take turns, and one
- * caller may fill at most a quarter of the queue.
+ * There are pools for reads, writes, dedup queries, long reads and pings.
+ * Reads and dedup queries are pipelined; dedup queries have their own pool
+ * because their cost varies.  The pools of writes and long reads run one
+ * statement at a time per session.  In the pool of long reads (see
+ * statements.def) callers take turns, and one caller may fill at most a quarter
+ * of the queue.
  *
  * A ping must not wait behind a statement that waits for a lock.  It uses an
- * idle read session; if all are busy, a session of the ping pool, which is
- * opened on demand.  Without any read session the ping waits as a read does.
+ * idle read session; if all are busy, it uses a session of the ping pool, which
+ * is opened on demand.  If no read session is ready, the ping waits like a
+ * read.
  *
  * If PostgreSQL allows fewer sessions than the pools want, each pool gets one
  * session before another pool gets two.  The order is read and write, dedup,
  * long, ping.
  *
- * If a server does not accept writes, all sessions with this server are
- * closed, also those of reads.  Their statements are sent again on new
- * sessions: the next host of the connection string may be the primary now.
+ * If a server does not accept writes, all sessions with this server are closed,
+ * including read sessions.  Their statements are sent again on new sessions:
+ * another host of the connection string may be the primary now.
  *
  * Everything runs in the event loop of one worker.
  */
@@ -38,7 +40,7 @@ struct ngx_http_xet_pg_pools_s {
     ngx_http_xet_pg_pool_t     pg_pool[NGX_HTTP_XET_PG_POOLS];
 
     ngx_msec_t                 answered;   /* time of the last result */
-    unsigned                   heard:1;    /* there was a result */
+    unsigned                   heard:1;    /* a result has arrived */
 };
 
 
@@ -86,7 +88,7 @@ ngx_http_xet_pg_pools_init(ngx_cycle_t *cycle,
                               xmcf->write_timeout, xmcf->write_timeout);
     pg_pool[NGX_HTTP_XET_WRITE].locks = xmcf->lock_timeout;
 
-    /* PostgreSQL cancels a slow query before its session would be closed */
+    /* PostgreSQL cancels a slow query before its session is closed */
 
     ngx_http_xet_pg_pools_set(&pg_pool[NGX_HTTP_XET_DEDUP], xmcf->dedups,
                               xmcf->depth, xmcf->query_timeout,
@@ -380,9 +382,9 @@ ngx_http_xet_pg_pools_abandon(const char *why)
 
 
 /*
- * Closes all sessions with the server of this session: reads there would miss
- * what other clients write to the new primary.  The retry timers end or resend
- * the statements in flight, in the next iteration of the event loop.
+ * Closes all sessions with the server of this session, because its reads would
+ * miss rows that other clients write to the new primary.  The retry timers end
+ * or resend the statements in flight, in the next iteration of the event loop.
  */
 
 static void

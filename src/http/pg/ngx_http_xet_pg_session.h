@@ -1,6 +1,6 @@
 
 /*
- * Internal to pg: connections, sessions, and pools of sessions.
+ * Internal to src/http/pg: connections, sessions, and pools of sessions.
  */
 
 #ifndef _NGX_HTTP_XET_PG_SESSION_H_INCLUDED_
@@ -12,7 +12,7 @@
 
 /* ngx_http_xet_pg_check.c: checks a new connection. */
 
-#define NGX_HTTP_XET_SCHEMA  "1"           /* last sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "1"           /* of the last sql/NNNN_*.sql */
 
 
 /*
@@ -70,7 +70,8 @@ ngx_http_xet_pg_connect_t *ngx_http_xet_pg_connect_start(
 
 
 /*
- * Abandons an attempt when the process exits: does not wait or call handler.
+ * Abandons a connection attempt when the process exits: does not wait for the
+ * thread, and does not call handler.
  */
 void ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx);
 
@@ -133,7 +134,7 @@ typedef enum {
 
 typedef struct {
     void  (*ready)(ngx_http_xet_pg_t *pg);
-    void  (*failed)(ngx_http_xet_pg_t *pg);    /* inflight: lost statements */
+    void  (*failed)(ngx_http_xet_pg_t *pg);    /* lost ones are in inflight */
     void  (*finished)(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q);
     void  (*drained)(ngx_http_xet_pg_t *pg);   /* no more results to read */
 } ngx_http_xet_pg_events_t;
@@ -148,7 +149,7 @@ struct ngx_http_xet_pg_s {
     const ngx_http_xet_pg_events_t  *events;
 
     ngx_queue_t                      inflight; /* in order of sending */
-    ngx_uint_t                       n;        /* number of these */
+    ngx_uint_t                       n;        /* length of inflight */
 
     const ngx_http_xet_pg_host_t    *host;
 
@@ -158,7 +159,7 @@ struct ngx_http_xet_pg_s {
     ngx_http_xet_pg_connect_t       *connect;  /* connecting thread */
     ngx_event_t                      setup;    /* deadline of preparing */
     const ngx_http_xet_pg_stmt_t    *stmts;    /* statements to prepare */
-    const ngx_http_xet_pg_stmt_t    *checked;  /* next one to be described */
+    const ngx_http_xet_pg_stmt_t    *checked;  /* its columns come next */
     ngx_msec_t                       timeout;  /* statement_timeout */
     ngx_msec_t                       locks;    /* lock_timeout; 0: none */
 
@@ -173,8 +174,8 @@ struct ngx_http_xet_pg_s {
 
 
 /*
- * Initializes a session.  The pool has set events, host, pool, stmts, timeout,
- * locks and retry, and zeroed the other members.
+ * Initializes a session.  The pool has set events, host, pg_pool, stmts,
+ * timeout, locks and retry, and zeroed the other members.
  */
 void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
 
@@ -185,8 +186,8 @@ void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
 ngx_int_t ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg);
 
 /*
- * Sends q and adds it to pg->inflight.  Returns NGX_ERROR if the session
- * fails: q is in pg->inflight nevertheless, and the caller closes the session.
+ * Sends q and adds it to pg->inflight.  Returns NGX_ERROR if the session fails;
+ * q is in pg->inflight even then, and the caller closes the session.
  */
 ngx_int_t ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q);
@@ -203,10 +204,10 @@ typedef struct ngx_http_xet_pg_pool_s  ngx_http_xet_pg_pool_t;
 /* Callbacks from a pool of the primary to the other pools of the worker. */
 
 typedef struct {
-    void  (*heard)(void);              /* there was a result */
-    void  (*ready)(ngx_http_xet_pg_pool_t *pg_pool);   /* after a refusal */
-    void  (*starved)(ngx_http_xet_pg_pool_t *pg_pool); /* has no session */
-    void  (*read_only)(ngx_http_xet_pg_t *pg);         /* one of several */
+    void  (*heard)(void);              /* a result has arrived */
+    void  (*ready)(ngx_http_xet_pg_pool_t *pg_pool);   /* has a session */
+    void  (*starved)(ngx_http_xet_pg_pool_t *pg_pool); /* can't open one */
+    void  (*read_only)(ngx_http_xet_pg_t *pg);         /* server read-only */
 } ngx_http_xet_pg_pool_events_t;
 
 
@@ -214,12 +215,12 @@ struct ngx_http_xet_pg_pool_s {
     const ngx_http_xet_pg_host_t   *host;
     const ngx_http_xet_pg_stmt_t   *stmts;     /* statements to prepare */
 
-    const ngx_http_xet_pg_pool_events_t  *events;  /* NULL: of a standby */
+    const ngx_http_xet_pg_pool_events_t  *events;  /* NULL for a standby */
 
     ngx_uint_t          number;        /* index of the pool in metrics */
     ngx_uint_t          n;             /* maximum of sessions */
-    ngx_uint_t          depth;         /* per session, in flight */
-    ngx_uint_t          queue;         /* maximum of waiting ones */
+    ngx_uint_t          depth;         /* maximum in flight per session */
+    ngx_uint_t          queue;         /* maximum of waiting statements */
     ngx_msec_t          timeout;       /* includes waiting */
     ngx_msec_t          running;       /* statement_timeout in PostgreSQL */
     ngx_msec_t          locks;         /* lock_timeout in PostgreSQL; 0: none */
@@ -228,7 +229,7 @@ struct ngx_http_xet_pg_pool_s {
 
     ngx_queue_t         waiting;
     ngx_uint_t          nwaiting;
-    ngx_uint_t          turn;          /* turn of the last one sent */
+    ngx_uint_t          turn;          /* turn of the last sent statement */
 
     unsigned            turns:1;       /* callers take turns */
     unsigned            refused:1;     /* the last connect failed */
@@ -236,7 +237,9 @@ struct ngx_http_xet_pg_pool_s {
 };
 
 
-/* Creates the closed sessions of a pool whose settings are set. */
+/*
+ * Creates the sessions of a pool, all closed.  The caller has set the settings.
+ */
 ngx_int_t ngx_http_xet_pg_pool_init(ngx_http_xet_pg_pool_t *pg_pool, ngx_pool_t
     *pool);
 
@@ -296,7 +299,7 @@ void ngx_http_xet_pg_pool_backoff(ngx_http_xet_pg_t *pg, ngx_msec_t delay);
 
 /*
  * ngx_http_xet_pg_pool_end.c: ends and frees a statement, and calls its
- * handler, which frees res if it is not NULL.
+ * handler, which then owns res.
  */
 void ngx_http_xet_pg_pool_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
@@ -311,8 +314,8 @@ ngx_uint_t ngx_http_xet_pg_pool_again(ngx_http_xet_pg_query_t *q,
 
 
 /*
- * Called if the server used for reads does not accept writes.  If xet_postgres
- * lists several hosts, closes all sessions with that server.
+ * Called if the server of the read sessions does not accept writes.  If
+ * xet_postgres lists several hosts, closes all sessions with that server.
  */
 void ngx_http_xet_pg_pools_moved(void);
 

@@ -3,23 +3,23 @@
  * The standbys of a worker: chooses the standby for a read, and limits the age
  * of its rows.
  *
- * The state of a server is its position in PostgreSQL's log (LSN).  The
- * primary is polled for its position at intervals; each sample has the
- * position and the time when the poll was sent.  Everything that was committed
- * before this time is before this position.  The age of a standby's rows is
- * the age of the newest sample whose position the standby has replayed.  So no
- * clocks are compared, a primary without writes does not make a standby look
- * old, and a standby that has lost its primary ages.
+ * The state of a server is its position in the WAL (LSN).  The primary is
+ * polled for its position at intervals; a sample is the position and the time
+ * when the poll was sent.  Everything that was committed before this time is
+ * before this position.  The age of a standby's rows is the age of the newest
+ * sample whose position the standby has replayed.  So the clocks of servers are
+ * not compared, a standby does not look old if the primary has no writes, and a
+ * standby that has lost its primary does.
  *
- * While the primary is unreachable, the age stays as it was at the primary's
- * last result, of any statement: as far as this worker knows, nothing new is
- * committed, so reads continue.  If the primary executes other statements but
- * not the poll, standbys age as usual.
+ * While the primary is unreachable, the age of a standby does not grow: it is
+ * the age at the time of the primary's last result.  As far as this worker
+ * knows, nothing was committed after that, so reads continue.  If the primary
+ * executes other statements but not the poll, standbys age as usual.
  *
- * A standby that has replayed more than the primary had written at a later
- * time follows another primary.  Such a standby is not used until this state
- * ends.  The same applies to a host that is no longer a standby while
- * xet_postgres connects to a server of another timeline.
+ * If a standby was ahead of the position that the primary reported later, the
+ * standby follows another primary.  It is not used until it advances and is not
+ * ahead of the primary.  A host that is no longer a standby is not used either,
+ * if xet_postgres connects to a server of another timeline.
  *
  * The nearest standby is the one with the shortest average response time.
  * Another standby becomes the nearest when it is faster by a third and by at
@@ -33,8 +33,8 @@
 #include "ngx_http_xet_pg_session.h"
 
 
-#define NGX_HTTP_XET_STANDBY_TICK      1000    /* ms between polls, */
-#define NGX_HTTP_XET_STANDBY_TICKS     4       /* at least 4 polls per "lag" */
+#define NGX_HTTP_XET_STANDBY_TICK      1000    /* ms between polls, or less: */
+#define NGX_HTTP_XET_STANDBY_TICKS     4       /* minimum of polls per "lag" */
 #define NGX_HTTP_XET_STANDBY_PATIENCE  2000    /* ms for a result */
 #define NGX_HTTP_XET_STANDBY_SILENT    2       /* pings without a result */
 #define NGX_HTTP_XET_STANDBY_SAMPLES   64
@@ -47,7 +47,7 @@
 
 
 /*
- * A poll for the log position of a server.
+ * A poll for the WAL position of a server.
  */
 
 typedef struct {
@@ -57,7 +57,7 @@ typedef struct {
 } ngx_http_xet_standby_ask_t;
 
 
-/* The primary's log position, and the time when the poll was sent. */
+/* The primary's WAL position, and the time when the poll was sent. */
 
 typedef struct {
     uint64_t                    lsn;
@@ -232,7 +232,7 @@ ngx_http_xet_standby_create(ngx_http_xet_standbys_t *s,
     sb->pg_pool.running = conf->timeout;
 
     /*
-     * a pool of its own, as on the primary: the cost of dedup queries varies
+     * a separate pool, as for the primary: the cost of dedup queries varies
      */
 
     sb->dedup = sb->pg_pool;
@@ -379,7 +379,7 @@ ngx_http_xet_standbys_answered(void *data, PGresult *res, ngx_int_t rc,
     if (timeline != s->timeline) {
 
         /*
-         * Another primary: the samples of the old one are useless, and
+         * Another primary: samples of the old primary are useless, and
          * statements on its sessions would wait for a long time.
          */
 
@@ -397,10 +397,9 @@ ngx_http_xet_standbys_answered(void *data, PGresult *res, ngx_int_t rc,
 
 
 /*
- * Handles a failed poll.  A server that hangs or is cut off refuses nothing:
- * its sessions look ready, and a write would wait for minutes.  If
- * xet_postgres lists several hosts, all sessions are closed after two pings
- * without a result.
+ * Handles a failed poll.  If a server hangs or is cut off, its sessions still
+ * look ready, and a write would wait for minutes.  If xet_postgres lists
+ * several hosts, all sessions are closed after two pings without a result.
  */
 
 static void
@@ -426,7 +425,7 @@ ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s)
 
 
 /*
- * Adds a sample of the primary, and removes another one if the array is full.
+ * Adds a sample of the primary.  If the array is full, removes another sample.
  */
 
 static void
@@ -473,10 +472,10 @@ ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
 
 
 /*
- * Removes a sample: the oldest one, if the next one is older than every
- * allowed lag; else the one whose removal leaves the smallest gap, relative to
- * its age.  So recent ages are known to the second, and an age of an hour to
- * some minutes, whatever lag is allowed.
+ * Removes a sample.  If the second oldest sample is older than every allowed
+ * lag, removes the oldest.  Otherwise removes the sample whose removal leaves
+ * the smallest gap relative to its age.  So recent ages are known to the
+ * second, and an age of an hour to some minutes, whatever lag is allowed.
  */
 
 static void
@@ -516,7 +515,9 @@ ngx_http_xet_standby_ask(ngx_http_xet_standbys_t *s,
 {
     if (sb->ask.query) {
 
-        /* no result: waiting statements are sent to other servers */
+        /*
+         * no result: close the sessions, so that statements are sent elsewhere
+         */
 
         if (ngx_current_msec - sb->ask.at >= NGX_HTTP_XET_STANDBY_PATIENCE) {
             sb->measured = 0;
@@ -594,8 +595,8 @@ ngx_http_xet_standby_answered(void *data, PGresult *res, ngx_int_t rc,
 
 
 /*
- * Returns the time up to which the primary may have committed.  Called only if
- * there are samples.
+ * Returns the time from which ages are counted: now, or the time of the last
+ * result of an unreachable primary.  Called only if there are samples.
  */
 
 static ngx_msec_t
@@ -638,7 +639,8 @@ ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
     if (n == 0) {
 
         /*
-         * without samples and without any result of the primary: use this host
+         * if the primary was never reachable, use this host; else its age is
+         * unknown
          */
 
         return (s->away && !ngx_http_xet_pg_pools_answered(&answered))

@@ -3,19 +3,20 @@
  * Records copies of xorbs that were found missing, truncated or damaged, and
  * reports them to PostgreSQL.
  *
- * PostgreSQL knows which xorbs are registered; the store knows which copies
- * exist.  A client may skip the upload of a registered xorb only if its copy
- * exists.  So requests that look up chunks, register files or upload a xorb
- * call stat() once per xorb, in their own jobs.  A job records a missing copy,
- * and after the job the event loop reports it to PostgreSQL.  From then on the
- * xorb counts as not stored, and its next upload repairs it
+ * The database may have a row for a xorb whose copy is missing from the store.
+ * A client may skip the upload of such a xorb only if the copy exists.  So
+ * requests that look up chunks, register files or upload a xorb call stat()
+ * once per xorb, in their own jobs.  A job records a missing copy, and after
+ * the job the event loop reports the copy to PostgreSQL.  From then on the xorb
+ * counts as not stored, and its next upload repairs it
  * (ngx_http_xet_xorb_commit.c).
  *
- * A copy to which no row refers any more is not a loss: the xorb was collected
- * or repaired in the meantime.  Only the report to PostgreSQL shows that, so
- * the result of the report is logged, not the record.
+ * A missing copy is not a loss if no row refers to it any more: the xorb was
+ * collected or repaired in the meantime.  Only the result of the report shows
+ * which copies are lost, so a copy is logged after its report.
  *
- * The structure belongs to the job while the job runs, else to the event loop.
+ * The list of copies belongs to the job while the job runs, else to the event
+ * loop.
  */
 
 #include "ngx_http_xet.h"

@@ -1,7 +1,7 @@
 
 /*
- * The statements of this module: binds their parameters, and reads rows into
- * structures.
+ * Statements of requests and of background jobs: sends them with their
+ * arguments, and reads the rows of their results into structures.
  */
 
 #ifndef _NGX_HTTP_XET_QUERY_H_INCLUDED_
@@ -14,8 +14,9 @@
 
 
 /*
- * Requested slices of the chunk lists of xorbs, as columns: parameters of
- * ngx_http_xet_query_xorb_slices().
+ * Requested slices of the chunk lists of xorbs, for
+ * ngx_http_xet_query_xorb_slices().  Element i of each array belongs to slice
+ * i.
  */
 
 typedef struct {
@@ -37,9 +38,10 @@ void ngx_http_xet_slices_add(ngx_http_xet_slices_t *s, const xet_hash_t *xorb,
  */
 
 /*
- * The maximum of recorded copies; further ones are dropped, and found by a
- * later request.  A caller that must find all of them checks copies in batches
- * of this size (xet.shard_suspects() in sql/shards.sql).
+ * The maximum number of recorded copies.  Further damaged copies are dropped; a
+ * later request will find them.  A caller that must find all damaged copies
+ * checks copies in batches of this size (xet.shard_suspects() in
+ * sql/shards.sql).
  */
 #define NGX_HTTP_XET_DAMAGE_MAX  1024
 
@@ -60,8 +62,8 @@ void ngx_http_xet_damage_note(ngx_http_xet_damage_t *d,
     const xet_hash_t *xorb, uint32_t copy_id);
 
 /*
- * Checks the copy to which a row refers, as ngx_http_xet_store_stat_job().
- * Records a copy that is missing or has another size, and returns
+ * Checks the copy to which a row refers, as ngx_http_xet_store_stat_job().  If
+ * the copy is missing or has another size, records it and returns
  * XET_STORE_DAMAGED.  The copy is logged later, if a row still refers to it.
  */
 xet_status_t ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
@@ -75,22 +77,23 @@ void ngx_http_xet_damage_stat_all_job(ngx_http_xet_damage_t *d,
 
 
 /*
- * A batch of verified files and their terms, to be stored in PostgreSQL.
+ * A batch of verified files and their terms, which a statement inserts.
  *
  * The size of a batch is limited.  A full batch is staged under the id of the
- * upload, and the last batch commits everything in one transaction.  One file
- * at a time is open in a batch, and its terms may start in one batch and end
- * in another.  A batch belongs to the thread while a job runs.
+ * upload, and the statement for the last batch commits everything in one
+ * transaction.  Files are added one at a time.  The terms of a file may start
+ * in one batch and end in another.  A batch belongs to the thread while a job
+ * runs.
  */
 
 #define NGX_HTTP_XET_UPLOAD_LEN  16            /* bytes of a random id */
 
 
 /*
- * The arrays have one element per file, those named seg_ one per segment;
- * chunks, xorbs and indexes have none for an empty file.  A segment is a row
- * of XET_TERM_SEGMENT_MAX packed terms; the last one of a file may have fewer.
- * A file with at most this many terms has no segments.
+ * The arrays named seg_ have one element per segment, the others one per file;
+ * chunks, xorbs and indexes have no element for an empty file.  A segment is a
+ * row of XET_TERM_SEGMENT_MAX packed terms; the last segment of a file may have
+ * fewer.  A file with at most XET_TERM_SEGMENT_MAX terms has no segments.
  */
 
 typedef struct {
@@ -112,7 +115,9 @@ typedef struct {
 } ngx_http_xet_batch_columns_t;
 
 
-/* A batch is zeroed except for id: nothing is staged, no file is open. */
+/*
+ * A new batch is zeroed except for id: nothing is staged, and no file is open.
+ */
 
 typedef struct {
     u_char                         id[NGX_HTTP_XET_UPLOAD_LEN];
@@ -132,7 +137,7 @@ typedef struct {
 
 
 /*
- * Adds a file to the batch: open, one call of term for each term in order,
+ * Add a file to the batch: call open, then term for each term in order, then
  * close.
  */
 void ngx_http_xet_batch_open(ngx_http_xet_batch_t *b);
@@ -148,8 +153,8 @@ void ngx_http_xet_batch_close(ngx_http_xet_batch_t *b,
  *
  *     NGX_OK         the rows are in the query
  *     NGX_DECLINED   there is no such row
- *     NGX_ABORT      the function has raised an error of class XT: the verdict
- *                    is the query's sqlstate
+ *     NGX_ABORT      the SQL function has raised an error of class XT; its code
+ *                    is in q->sqlstate
  *     NGX_BUSY       PostgreSQL is unavailable or overloaded, 503
  *     NGX_ERROR      PostgreSQL has rejected the statement, 500
  */
@@ -275,8 +280,9 @@ int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
 
 
 /*
- * A request can read files as far as its token allows; the same applies to
- * chunks if dedup is limited to the repo (ngx_http_xet_access.h).
+ * The statements find only files that the token of the request allows.  The
+ * same applies to chunks if dedup is limited to the repo
+ * (ngx_http_xet_access.h).
  *
  * The functions return NGX_AGAIN if the handler will be called, NGX_BUSY if
  * PostgreSQL is unavailable or overloaded, and NGX_ERROR if out of memory.
@@ -285,7 +291,7 @@ int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
 
 #define NGX_HTTP_XET_TERMS_ROWS  8             /* same as in sql/files.sql */
 
-/* The terms of a window of a file, from the rows of file_terms. */
+/* The result of file_terms: the terms of one window of a file. */
 
 typedef struct {
     uint64_t    size;                          /* file size in bytes */
@@ -334,12 +340,12 @@ typedef struct {
 } ngx_http_xet_copy_t;
 
 /*
- * ngx_http_xet_query_xorb_put() registers a xorb whose bytes are durable in a
- * copy, with the indexes of the chunks for the dedup index.
- * ngx_http_xet_query_eligible() adds these indexes to the array, in any
- * thread.  ngx_http_xet_query_xorb_heal() replaces the copy with old_copy_id by
- * this copy.  Both statements return the copy to which the row refers
- * afterwards.
+ * ngx_http_xet_query_xorb_put() sends xorb_put, which inserts the row of a xorb
+ * whose copy is durable.  "eligible" contains the indexes of the chunks to add
+ * to the dedup index; ngx_http_xet_query_eligible() adds them, in any thread.
+ * ngx_http_xet_query_xorb_heal() sends xorb_heal, which makes the row refer to
+ * this copy instead of the copy old_copy_id.  Both statements return the copy
+ * to which the row refers afterwards.
  *
  * After the statement is sent, the file is kept until it is certain that no
  * row refers to it.  If the request ends first, the result still decides
@@ -358,13 +364,13 @@ void ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);
 
 /*
- * Reports copies that are missing, truncated or damaged, if rows still refer
- * to them; other copies were replaced or collected, and are not a loss.
- * ngx_http_xet_query_xorb_damaged_tell() reports without a waiting request,
- * and empties damage.  A report that can't be queued is dropped; a later
- * request will find the damage again.  ngx_http_xet_query_xorb_lost() is
- * called by the handler of copies_lost: it logs the lost copies, returns their
- * number, and changes an rc of NGX_DECLINED to NGX_OK.
+ * Report missing, truncated or damaged copies to which rows still refer.
+ * Copies without a row were replaced or collected, and are not a loss.
+ * ngx_http_xet_query_xorb_damaged_tell() sends the report without making a
+ * request wait, and empties damage.  A report that can't be queued is dropped;
+ * a later request will find the damage again.  ngx_http_xet_query_xorb_lost()
+ * is called by the handler of copies_lost: it logs the lost copies, returns
+ * their number, and changes an rc of NGX_DECLINED to NGX_OK.
  */
 ngx_uint_t ngx_http_xet_query_xorb_lost(ngx_http_request_t *r,
     ngx_http_xet_damage_t *damage, ngx_int_t *rc);
@@ -385,8 +391,8 @@ void ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_xorb_list_t *xorb, ngx_uint_t *recorded);
 
 /*
- * Checks the copies of the first n rows together.  Returns the results in the
- * order of the rows, which the caller frees, or NULL if out of memory.
+ * Checks the copies of the first n rows together.  Returns an array of results
+ * in the order of the rows, which the caller frees; NULL if out of memory.
  */
 ngx_http_xet_copy_stat_t *ngx_http_xet_query_chunk_look_job(
     ngx_http_xet_query_t *q, ngx_http_xet_damage_t *d,
@@ -414,9 +420,9 @@ typedef struct {
 } ngx_http_xet_over_t;
 
 /*
- * Returns whether any limit exists, as far as this worker knows.  During
- * uploads the worker reads this from PostgreSQL every few seconds, and no
- * request waits for the result.
+ * Returns whether any limit exists, from a cached value.  During uploads the
+ * worker reads the value from PostgreSQL every few seconds, and no request
+ * waits for the result.
  */
 ngx_uint_t ngx_http_xet_query_quotas(void);
 
@@ -443,9 +449,10 @@ ngx_uint_t ngx_http_xet_query_unnamed(const u_char *sqlstate);
 void ngx_http_xet_query_copy_ids(void);
 
 /*
- * Waits for copy ids.  Returns NGX_AGAIN if handler will be called, with or
- * without new copy ids, unless the caller stops waiting before; returns
- * NGX_DECLINED if copy ids can't be requested.
+ * Waits for copy ids.  Returns NGX_AGAIN if handler will be called, whether or
+ * not new copy ids have arrived.  ngx_http_xet_query_copy_ids_leave() stops
+ * waiting; handler is then not called.  Returns NGX_DECLINED if copy ids can't
+ * be requested.
  */
 
 typedef struct {
@@ -488,22 +495,23 @@ int64_t ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask);
 
 /*
  * Called after a statement was sent for a request with staged data: terms of
- * files, or operations of a commit if hub is set.  If rc is NGX_AGAIN and the
- * request ends before the statement is complete, the data is dropped after the
- * statement.  Returns rc.  Does nothing if upload is NULL.
+ * files, or operations of a commit if hub is set.  rc is the result of sending.
+ * If the request ends before the statement is complete, the staged data is
+ * dropped when the statement is complete.  Returns rc.  Does nothing if upload
+ * is NULL.
  */
 ngx_int_t ngx_http_xet_query_leave(ngx_http_request_t *r, ngx_int_t rc,
     const u_char *upload, ngx_uint_t hub);
 
-/* Tests writes with a statement that leaves no row; as ngx_http_xet_ask(). */
+/* Sends write_probe, which tests writes; returns as ngx_http_xet_ask(). */
 ngx_int_t ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler,
     void *data);
 
 
 /*
- * As ngx_http_xet_query_xorb_heal(), outside of requests.  Returns NGX_AGAIN
- * if handler will be called once, or NGX_BUSY if the statement can't be
- * queued.  The number in the result is the copy id of the row afterwards.
+ * As ngx_http_xet_query_xorb_heal(), outside of requests.  Returns NGX_AGAIN if
+ * handler will be called once, or NGX_BUSY if the statement can't be queued.
+ * The result is one number: the copy id to which the row refers afterwards.
  */
 ngx_int_t ngx_http_xet_ask_heal(const xet_xorb_info_t *info,
     ngx_http_xet_temp_t *file, uint32_t old_copy_id,
@@ -537,8 +545,9 @@ ngx_int_t ngx_http_xet_query_pools(ngx_cycle_t *cycle);
  */
 
 /*
- * A repo, and the caller's permissions: see xet.hub_may() in
- * sql/hub_repos.sql.  A zeroed structure grants no permissions.
+ * A repo that the caller requests, and the caller's permissions: see
+ * xet.hub_may() in sql/hub_repos.sql.  A zeroed structure grants no
+ * permissions.
  */
 
 typedef struct {
@@ -567,8 +576,8 @@ typedef struct {
 
 
 /*
- * A batch of operations of a commit: the columns of hub_stage.  A thread fills
- * it.
+ * A batch of operations of a commit, as parameters of hub_stage.  A thread
+ * fills the arrays, which have one element per operation.
  */
 
 typedef struct {
@@ -588,24 +597,22 @@ xet_status_t ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
 
 
 /*
- * Gets the answer of any statement with XET_ANSWER.  If a rejection has a body
- * and the statement was sent twice, the body is used as the response.
+ * Gets the answer of any statement with XET_ANSWER.
  */
 void ngx_http_xet_query_hub_get(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
 
 /*
- * Sends hub_enter; rev->data may be NULL.  Only the primary decides if
- * "writes".
+ * Sends hub_enter, to the primary if "writes" is set.  rev->data may be NULL.
  */
 ngx_int_t ngx_http_xet_query_hub_enter(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
     ngx_uint_t writes, ngx_http_xet_query_handler_pt handler);
 
 /*
- * Reads the entries of hub_tree_rows or hub_paths_rows, which follow the first
- * row.  A node points into the rows.  Returns NGX_ERROR if the row is
- * malformed.
+ * Count and read the entries in the rows of hub_tree_rows or hub_paths_rows;
+ * the first row is not an entry.  A node points into the rows.
+ * ngx_http_xet_query_hub_node() returns NGX_ERROR if the row is malformed.
  */
 ngx_uint_t ngx_http_xet_query_hub_nodes(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_query_hub_node(ngx_http_request_t *r, ngx_uint_t i,

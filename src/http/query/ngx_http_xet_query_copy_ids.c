@@ -1,9 +1,9 @@
 
 /*
- * Gets copy ids from PostgreSQL, in blocks.  At most one statement is in
- * flight, and it is sent whenever there is room for a block.  Callers that find
- * no copy ids wait for the result.  A block serves as many callers as it has
- * copy ids; other callers wait for the next block.
+ * Gets copy ids from PostgreSQL, in blocks.  A statement is sent whenever the
+ * store has room for another block; at most one is in flight.  Callers that
+ * find no copy id wait for its result.  A block serves as many callers as it
+ * has copy ids; other callers wait for the next block.
  */
 
 #include "ngx_http_xet.h"
@@ -42,7 +42,7 @@ ngx_http_xet_query_copy_ids(void)
 }
 
 
-/* Lets an exiting worker exit before the result, if no caller waits for it. */
+/* Lets an exiting worker exit before the result if no caller is waiting. */
 
 static void
 ngx_http_xet_query_copy_ids_spare(void)
@@ -86,7 +86,7 @@ ngx_http_xet_query_copy_ids_leave(ngx_http_xet_copy_ids_wait_t *wait)
 
 /*
  * Adds the block and calls the waiting handlers.  A handler may remove other
- * callers from the queue, and request copy ids again.
+ * callers from the queue, or request copy ids again.
  */
 
 static void

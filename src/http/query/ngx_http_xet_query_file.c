@@ -1,6 +1,6 @@
 
 /*
- * Reads the terms of files into the structures that the callers use.
+ * Helpers for the statements that read the terms of files.
  */
 
 #include "ngx_http_xet.h"

@@ -1,7 +1,6 @@
 
 /*
- * Helpers for statements of the Hub: batches of operations, and rows whose
- * values are copied.
+ * Helpers for statements of the Hub: fill batches of operations, and read rows.
  */
 
 #include "ngx_http_xet.h"

@@ -1,8 +1,8 @@
 
 /*
- * Statements outside of requests.  Their parameters are copied into a pool,
- * which is destroyed when the statement is complete, or at once if it can't be
- * queued.  Some callers have a handler that gets the rows
+ * Statements outside of requests.  The parameters of a statement are copied
+ * into a memory pool, which is destroyed when the statement is complete, or at
+ * once if it can't be queued.  Some callers have a handler that gets the rows
  * (ngx_http_xet_ask_t).
  */
 
@@ -12,8 +12,8 @@
 
 
 /*
- * Optional statements are not sent while so many statements are waiting: a
- * locked table must not occupy the sessions that uploads need.
+ * If this many statements are waiting, optional statements are not sent: when a
+ * table is locked, they must not occupy the sessions that uploads need.
  */
 
 #define NGX_HTTP_XET_POST_WAITING  16
@@ -38,7 +38,7 @@ static void ngx_http_xet_query_lost(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
 
 
-/* The handler of the test; two statements may be in flight. */
+/* The handler of ngx_http_xet_query_alive(), for all pings in flight. */
 
 static void  (*ngx_http_xet_query_alive_handler)(ngx_int_t rc);
 
@@ -195,8 +195,8 @@ ngx_http_xet_query_leave(ngx_http_request_t *r, ngx_int_t rc,
 
 /*
  * Called when the request ends.  A batch that is being staged can be dropped
- * only after its statement is complete.  If that fails, the sweep drops the
- * batch later.
+ * only after its statement is complete.  If dropping it fails, the statement
+ * sweep drops the batch later.
  */
 
 static ngx_uint_t

@@ -2,15 +2,15 @@
 /*
  * Quotas and usage.
  *
- * When a limit is exceeded, the module's SQL functions raise XT004.  The
- * detail of this error describes the limit in four words: kind, what is
- * limited, the limit, and the usage.
+ * When a limit is exceeded, the module's SQL functions raise XT004.  The detail
+ * of this error consists of four words: the kind of the owner ("repo" or
+ * "subject"), what is limited, the limit, and the usage.
  *
- * No request waits to learn whether any limits exist: every few seconds a
- * request sends the statement quota_any, and uses the result of the previous
- * one.  So a store without limits costs each worker one statement every five
- * seconds.  The check before an upload is read notices a new limit with that
- * delay; the commit of an upload enforces it at once.
+ * Each worker caches whether any limits exist.  The first request after five
+ * seconds sends the statement quota_any, and uses the previous result without
+ * waiting.  So a store without limits costs each worker one statement every
+ * five seconds.  The check before an upload is read notices a new limit with
+ * this delay; the commit of an upload enforces the limit at once.
  */
 
 #include "ngx_http_xet.h"
@@ -29,7 +29,7 @@ static const char *ngx_http_xet_query_quota_word(const char *p, u_char *word,
 
 static ngx_uint_t  ngx_http_xet_quotas;        /* whether limits exist */
 static ngx_uint_t  ngx_http_xet_quotas_asked;  /* sent at least once */
-static ngx_uint_t  ngx_http_xet_quotas_sent;   /* waiting for the result */
+static ngx_uint_t  ngx_http_xet_quotas_sent;   /* a statement is in flight */
 static ngx_msec_t  ngx_http_xet_quotas_at;
 
 

@@ -2,21 +2,21 @@
 /*
  * Reads that a standby may execute.
  *
- * A standby lags behind: its rows are correct, or were correct a moment ago,
- * but rows may be missing.  If the result of a standby is incomplete, the
- * statement is sent to the primary, whose result is final.  If the result of a
- * standby is lost, late, or canceled by the replay, another standby is tried
- * before the primary.
+ * A standby lags behind the primary: its rows are correct, or were correct a
+ * moment ago, but new rows may be missing.  If the result of a standby is
+ * incomplete, the statement is sent to the primary, whose result is final.  If
+ * the result of a standby is lost or late, or the replay has canceled the
+ * statement, another standby is tried before the primary.
  *
  * All statements of a request use the same standby, whose rows only get newer.
  * After the first statement on the primary, all later statements of the
  * request use the primary too.  So a request sees its own writes, and never
  * combines older with newer rows.
  *
- * For names of the Hub a standby would return old values, not missing rows.
- * So names are read from the primary, and clients see their own commits.  A
- * standby is used only if the primary is unreachable; "lag" limits the age of
- * its rows, as far as the age is known.
+ * A lagging standby would return an old value for a name of the Hub, and the
+ * result would look complete.  So names are read from the primary, and clients
+ * see their own commits.  A standby is used only if the primary is unreachable;
+ * "lag" limits the age of its rows, as far as the age is known.
  *
  * A caller that finds rows inconsistent with each other or with the store must
  * call ngx_http_xet_query_again() before it reports an error.
@@ -217,7 +217,7 @@ ngx_http_xet_query_standby_result(void *data, PGresult *res, ngx_int_t rc,
 
 /*
  * Sends the statement to another standby if the result was lost or canceled,
- * and the request has no rows of a standby; else sends it to the primary.
+ * and the request has no rows of a standby yet; else sends it to the primary.
  */
 
 static void

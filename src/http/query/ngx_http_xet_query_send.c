@@ -1,16 +1,17 @@
 
 /*
- * The query of a request: sends its statement, of which at most one is in
- * flight, and continues the request when the rows have arrived.
+ * Sends the statements of a request, one at a time, and continues the request
+ * when the rows have arrived.
  *
- * The rows stay in the query until the next statement, a release, or the end
- * of the request.  A request that ends detaches its statement: PostgreSQL
- * completes the statement, and the result is dropped.
+ * The rows of a result stay in the query until the next statement, a release,
+ * or the end of the request.  If the request ends while a statement is in
+ * flight, the statement is detached: PostgreSQL completes it, and the result is
+ * dropped.
  *
  * A statement that acts for a client is sent only while the client is waiting.
- * With HTTP/2 the worker may have received bytes that it has not parsed yet,
- * and they may reset the stream.  So the statement is sent after these bytes
- * were parsed, in the same iteration of the event loop.
+ * With HTTP/2 the worker may have received a reset of the stream that it has
+ * not parsed yet.  So the statement is sent after the received bytes were
+ * parsed, in the same iteration of the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -98,8 +99,8 @@ ngx_http_xet_query_prepare(ngx_http_request_t *r,
     if (!q->cleanup) {
 
         /*
-         * frees the rows: a request that ends detaches its statement, and
-         * destroys its pool
+         * the first cleanup detaches a statement in flight when the request
+         * ends; the second frees the rows when the request's pool is destroyed
          */
 
         cln = ngx_http_cleanup_add(r, 0);
@@ -161,7 +162,7 @@ ngx_http_xet_query_turns(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt)
         case AF_INET6:
 
             /*
-             * the owner of one IPv6 address has the whole network of 64 bits
+             * a client with one IPv6 address usually has the whole /64 network
              */
 
             hash = ngx_murmur_hash2(

@@ -18,7 +18,7 @@ typedef ngx_uint_t (*ngx_http_xet_query_complete_pt)(ngx_http_xet_query_t *q,
 typedef enum {
     NGX_HTTP_XET_ASK_PRIMARY = 0,
     NGX_HTTP_XET_ASK_ANY,                      /* or a standby */
-    NGX_HTTP_XET_ASK_NAMED                     /* or a standby if it is away */
+    NGX_HTTP_XET_ASK_NAMED                     /* standby: if unreachable */
 } ngx_http_xet_whom_e;
 
 typedef struct {
@@ -33,14 +33,14 @@ typedef struct {
 
 extern ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[];
 
-/* Makes the SQL of all statements, in memory of the pool. */
+/* Generates the SQL of all statements, in memory of the pool. */
 ngx_int_t ngx_http_xet_statements_init(ngx_pool_t *pool);
 
 /*
- * Packs the arguments of a statement into params.  The values point into the
- * request, or are copied to the pool "copies" if it is not NULL.  For a
- * request that can read everything, *stmt becomes NAME_all.  Returns NGX_OK,
- * or NGX_ERROR if out of memory.
+ * Packs the arguments of a statement into params.  The values are copied to the
+ * pool "copies"; if it is NULL, they point to the arguments and into the
+ * request.  For a request that can read all repos, *stmt becomes NAME_all if
+ * there is one.  Returns NGX_OK, or NGX_ERROR if out of memory.
  */
 ngx_int_t ngx_http_xet_statement_pack(ngx_http_xet_stmt_e *stmt,
     const void *args, ngx_http_xet_params_t *params, ngx_http_request_t *r,
@@ -48,22 +48,25 @@ ngx_int_t ngx_http_xet_statement_pack(ngx_http_xet_stmt_e *stmt,
 
 const ngx_http_xet_way_t *ngx_http_xet_statement_way(ngx_http_xet_stmt_e stmt);
 
-/* Returns whether the statement is sent only while its client is waiting. */
+/*
+ * Returns whether the statement is sent only while its client is waiting
+ * ("client" is WAITS).
+ */
 ngx_uint_t ngx_http_xet_statement_acts(ngx_http_xet_stmt_e stmt);
 
 
 /* ngx_http_xet_query_send.c: sends the statements of requests. */
 
 /*
- * Begins the next statement of a request: frees the rows of the previous
- * statement, and returns the empty list of parameters.
+ * Prepares the next statement of a request: frees the rows of the previous
+ * statement, and returns the emptied list of parameters.
  */
 ngx_http_xet_params_t *ngx_http_xet_query_params(ngx_http_request_t *r);
 
 
 /*
- * Sends a statement with the parameters of the request, to the primary.  The
- * result is that of the functions in ngx_http_xet_query.h.
+ * Sends a statement with the request's parameters to the primary.  Returns
+ * NGX_AGAIN, NGX_BUSY or NGX_ERROR, like the functions in ngx_http_xet_query.h.
  */
 ngx_int_t ngx_http_xet_query_send(ngx_http_request_t *r,
     ngx_http_xet_pg_pool_e pg_pool, ngx_http_xet_stmt_e stmt,
@@ -75,13 +78,17 @@ ngx_int_t ngx_http_xet_query_prepare(ngx_http_request_t *r,
     ngx_http_xet_query_handler_pt handler);
 
 /*
- * Sets the caller of a long read, for taking turns: the subject of a valid
- * token, else the client's address; for IPv6 the network of 64 bits.
+ * Sets the caller of a long read, since callers take turns.  The caller is the
+ * subject of a valid token, else the client's address; for IPv6, its /64
+ * network.
  */
 void ngx_http_xet_query_turns(ngx_http_request_t *r,
     ngx_http_xet_stmt_e stmt);
 
-/* The pg handler of all statements of requests; data is the query. */
+/*
+ * The ngx_http_xet_pg_handler_pt of all statements of requests; data is the
+ * query.
+ */
 void ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate);
 

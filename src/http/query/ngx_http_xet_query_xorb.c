@@ -1,7 +1,7 @@
 
 /*
- * Statements about xorbs: slices of chunk lists; rows, each of which refers to
- * one stored copy; permission to refer to a xorb; and dedup queries.
+ * Statements about xorbs: read slices of chunk lists, insert and heal rows of
+ * xorbs, record damaged copies, and find xorbs for dedup.
  */
 
 #include "ngx_http_xet.h"
@@ -11,8 +11,8 @@
 
 
 /*
- * A copy whose request has ended, while a statement may make a row refer to
- * it.
+ * A copy whose request has ended while a statement that may make a row refer to
+ * the copy was in flight.
  */
 
 typedef struct {
@@ -93,7 +93,8 @@ ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 /*
  * Reads the row of a slice: a range of the chunks of a xorb.  An end is the
  * offset after a chunk.  The row has one more end than the slice has chunks:
- * its first end is that of the chunk before the slice, or 0 if there is none.
+ * the first is the end of the chunk before the slice, or 0 if there is no such
+ * chunk.
  */
 
 void
@@ -116,8 +117,8 @@ ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     slice->known = row.intact && row.chunk_count;
 
     /*
-     * n is the number of ends, including the one before the slice.  A range
-     * outside the xorb has no ends; then slice->n stays 0.
+     * n is the number of ends, including that of the chunk before the slice.  A
+     * range outside the xorb has no ends; then slice->n stays 0.
      */
 
     n = row.raw_ends.len / 4;
@@ -230,8 +231,7 @@ ngx_http_xet_query_heal_args(ngx_http_xet_xorb_heal_args_t *args,
 
 
 /*
- * Keeps the file while a statement is in flight that may make a row refer to
- * it.
+ * Keeps the file if a statement was sent that may make a row refer to it.
  */
 
 static ngx_int_t
@@ -284,7 +284,7 @@ ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q)
     }
 
     if (rc == NGX_DECLINED) {
-        ngx_http_xet_store_keep(q->copy, 0);       /* no row can refer to it */
+        ngx_http_xet_store_keep(q->copy, 0);       /* never sent: no row */
     }
 
     ngx_free(left);
@@ -301,10 +301,11 @@ ngx_http_xet_query_unnamed(const u_char *sqlstate)
 
 
 /*
- * Removes the copy unless a row refers to it, now that the request has ended.
- * If an earlier attempt was lost, the first row and the copy may have been
- * collected, and this row be a second one (ngx_http_xet_xorb_commit.c).  The
- * request would have checked the copy for that reason, so a job does it.
+ * The result of a statement whose request has ended: removes the copy unless a
+ * row refers to it.  If an earlier attempt was lost, its row and the copy may
+ * have been collected, and the retry may have inserted a row without a copy
+ * (ngx_http_xet_xorb_commit.c).  Then a job checks that the copy still exists,
+ * as the request would have done.
  */
 
 static void

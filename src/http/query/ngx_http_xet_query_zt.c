@@ -1,7 +1,7 @@
 
 /*
- * Caches check results of zTensor files in PostgreSQL, while few statements
- * are waiting.
+ * Stores the results of checking zTensor files in PostgreSQL, unless too many
+ * statements are waiting.
  */
 
 #include "ngx_http_xet.h"

@@ -1,14 +1,14 @@
 
 /*
- * The table of statements, generated from statements.def.  It contains for
- * each statement the SQL, the pool and servers, and the functions that pack
- * its arguments and read its rows.
+ * The table of statements, generated from statements.def.  For each statement
+ * it contains the SQL, the pool, the servers that may execute it, and the
+ * functions that pack its arguments and read its rows.
  *
  * The SQL is generated from the row: "SELECT columns FROM xet.NAME($1, ...)",
  * or "SELECT xet.NAME($1, ...)" for a function that returns one value.
- * PostgreSQL gets the types of the parameters when it prepares a statement,
- * and returns an error if the function has other types.  pg compares the types
- * of columns.
+ * PostgreSQL gets the types of the parameters when it prepares a statement, and
+ * returns an error if the function has other types.  The session compares the
+ * types of the columns (ngx_http_xet_pg.c).
  *
  * The table is written once, when a worker starts.  After that the event loop
  * and threads only read it.
@@ -54,7 +54,7 @@
 
 typedef struct {
     ngx_http_xet_params_t  *params;
-    ngx_http_request_t     *request;           /* NULL: not of a request */
+    ngx_http_request_t     *request;           /* NULL: no request */
     ngx_pool_t             *copies;            /* NULL: values not copied */
     ngx_uint_t              all;               /* send NAME_all */
     ngx_uint_t              failed;            /* out of memory */
@@ -101,8 +101,8 @@ static ngx_uint_t ngx_http_xet_complete_all(ngx_http_xet_query_t *q,
 
 
 /*
- * Functions that pack: each adds the parameters for one type, or values of the
- * request.
+ * The pack functions: each adds the parameters for a value of one type, or for
+ * values of the request.
  */
 
 static ngx_inline void
@@ -110,7 +110,10 @@ ngx_http_xet_pack_some(ngx_http_xet_pack_t *p, const void *data, size_t len)
 {
     u_char  *copy;
 
-    /* one more byte, because a NULL pointer would mean SQL NULL */
+    /*
+     * allocate one more byte: with a length of 0, the pointer must not be NULL,
+     * which would mean SQL NULL
+     */
 
     if (data && p->copies) {
         copy = ngx_pnalloc(p->copies, len + 1);
@@ -246,7 +249,7 @@ ngx_http_xet_pack_array(ngx_http_xet_pack_t *p, ngx_http_xet_array_t *a,
     ngx_http_xet_pack_array(p, a, NGX_HTTP_XET_OF_text)
 
 
-/* Tells the query how many rows to expect, if each element has a row. */
+/* Also sets the number of rows to expect, if each element has a row. */
 
 static void
 ngx_http_xet_pack_part(ngx_http_xet_pack_t *p, ngx_http_xet_taken_t part,
@@ -329,7 +332,7 @@ ngx_http_xet_pack_asked(ngx_http_xet_pack_t *p,
 }
 
 
-/* Packs a batch.  The arrays are not changed, except for their headers. */
+/* Casts const away: packing changes only the headers of the arrays. */
 
 static ngx_inline void
 ngx_http_xet_pack_batch(ngx_http_xet_pack_t *p,
@@ -385,7 +388,7 @@ ngx_http_xet_pack_seen(ngx_http_xet_pack_t *p)
 }
 
 
-/* Functions that read: each reads the next column. */
+/* The read functions: each reads the next column. */
 
 static ngx_inline void
 ngx_http_xet_read_text(ngx_http_xet_cells_t *c, ngx_str_t *text)
@@ -405,8 +408,9 @@ ngx_http_xet_read_text(ngx_http_xet_cells_t *c, ngx_str_t *text)
 
 
 /*
- * Returns NULL if the value is missing; the row is malformed if its length is
- * not len, or if it is NULL and or_null is 0.
+ * Returns the value, or NULL if the column is NULL or the row is malformed.
+ * The row is malformed if the value does not have this length, or is NULL
+ * although or_null is 0.
  */
 
 static ngx_inline const u_char *
@@ -757,7 +761,8 @@ ngx_http_xet_read_row(ngx_http_xet_stmt_e stmt, PGresult *res, ngx_uint_t i,
 
 
 /*
- * For statements of which any row is useful: rows of a standby are complete.
+ * For statements whose rows are useful if there is at least one: then the
+ * result of a standby is complete.
  */
 
 static ngx_uint_t

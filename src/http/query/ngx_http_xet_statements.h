@@ -19,10 +19,10 @@ typedef struct {
 
 
 /*
- * The types of parameters and columns, in C and in PostgreSQL.  Values that
- * are read point into the rows.  A NULL pointer, or a string whose data is
- * NULL, is SQL NULL in both directions; an integer or boolean that is NULL is
- * read as 0.
+ * The types of parameters and columns, in C and in PostgreSQL.  Values of
+ * columns point into the rows.  A NULL pointer, or a string whose data is NULL,
+ * stands for SQL NULL, in parameters and in columns.  An integer or boolean
+ * column that is NULL is read as 0.
  */
 
 typedef const xet_hash_t      *ngx_http_xet_of_hash;    /* bytea */
@@ -86,18 +86,19 @@ typedef struct {                                                              \
 /*
  * A statement can be used in four ways; the functions for each follow.
  *
- * send: for a request.  Returns NGX_AGAIN if the handler will be called,
- * NGX_BUSY if PostgreSQL is unavailable or overloaded, NGX_ERROR if out of
- * memory.  The data to which args points must live until the handler is called
- * or the request ends; args itself may be freed at once.
+ * send: sends the statement for a request.  Returns NGX_AGAIN if the handler
+ * will be called, NGX_BUSY if PostgreSQL is unavailable or overloaded,
+ * NGX_ERROR if out of memory.  The data to which args points must live until
+ * the handler is called or the request ends; args itself may be freed at once.
  *
- * ask: for callers without a request; copies the arguments.  Returns NGX_AGAIN
- * if the handler will be called, even in an exiting worker, or NGX_BUSY.
+ * ask: sends the statement outside of requests, with copies of the arguments.
+ * Returns NGX_AGAIN if the handler will be called, even in an exiting worker,
+ * or NGX_BUSY.
  *
  * post: as ask, without a handler.
  *
  * row: reads row i of a result.  Returns NGX_ERROR if a hash or digest has a
- * wrong length, or is NULL although the column does not allow NULL; the other
+ * wrong length, or is NULL although its type is not an _or_null type; the other
  * members are set nevertheless.
  */
 
@@ -115,9 +116,9 @@ ngx_int_t ngx_http_xet_read_row(ngx_http_xet_stmt_e stmt, PGresult *res,
 
 
 /*
- * send, ask and post with the arguments inline; those that are not listed are
- * 0 or NULL: ngx_http_xet_query(r, file_open, handler, .file = &hash, .byte_at
- * = 0).
+ * send, ask and post with named arguments.  Arguments that are not listed are 0
+ * or NULL: ngx_http_xet_query(r, file_open, handler, .file = &hash, .byte_at =
+ * 0).
  */
 
 #define ngx_http_xet_query(r, name, handler, ...)                             \
