@@ -11,7 +11,7 @@
  *
  * For "get", an interrupted transfer is resumed with a range.  Decoded bytes
  * have no ranges: their transfer restarts if the output is a file.  The
- * SHA-256 of the received bytes is compared with that of Repr-Digest.
+ * SHA-256 of the received bytes is compared with Repr-Digest.
  */
 
 
@@ -297,8 +297,8 @@ xet_cli_zt_ask(xet_cli_zt_t *z, char *url, json_t **answer)
     if (rc == XET_CLI_OK) {
 
         /*
-         * names may contain zero bytes; invalid shapes may contain numbers
-         * beyond 64 bits signed, for which the second call parses reals
+         * names may contain zero bytes; invalid shapes may contain numbers too
+         * large for int64_t, which the second call parses as reals
          */
 
         *answer = json_loadb(r.data ? r.data : "", r.len, JSON_ALLOW_NUL,

@@ -689,7 +689,7 @@ xet_cbor_head_value(const uint8_t *head, size_t len)
 }
 
 
-/* Returns 1 if no shorter head than one with this info can hold the value. */
+/* Returns 1 if a head with this info is the shortest for the value. */
 
 static int
 xet_cbor_head_shortest(unsigned info, uint64_t value)

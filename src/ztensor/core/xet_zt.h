@@ -53,14 +53,14 @@ typedef enum {
 typedef struct {
     xet_cbor_kind_t   kind;
     unsigned          width;           /* FLOAT: 2, 4 or 8 */
-    unsigned          key:1;           /* a map key, or a part of one */
+    unsigned          key:1;           /* a map key, or a part of a key */
     unsigned          indefinite:1;    /* no length; value is 0 */
     unsigned          more:1;          /* BYTES, TEXT, DATA: DATA follows */
     unsigned          tags;            /* number of tags before the item */
     uint64_t          tag;             /* the last tag before the item */
     uint64_t          value;
-    uint64_t          pos;             /* in the input: of the head; DATA: of
-                                          the data; END: past the container */
+    uint64_t          pos;             /* input offset of the head; DATA: of
+                                          the data; END: after the container */
 
     const uint8_t    *data;            /* BYTES, TEXT, DATA: in the piece */
     size_t            len;
@@ -68,7 +68,7 @@ typedef struct {
 
 
 typedef struct {
-    uint64_t          left;            /* items; a pair counts as two */
+    uint64_t          left;            /* items left; a pair counts as two */
     unsigned          map:1;
     unsigned          indefinite:1;
     unsigned          odd:1;           /* a map's value is next */
@@ -81,8 +81,8 @@ typedef struct {
     uint64_t          pos;             /* of p in the input */
     uint64_t          size;            /* of the input */
 
-    uint64_t          left;            /* bytes of the open string or chunk */
-    uint64_t          head_pos;        /* of the open or the last item */
+    uint64_t          left;            /* bytes left of the string or chunk */
+    uint64_t          head_pos;        /* start of the open or the last item */
     uint64_t          tag;
     unsigned          tags;
 
@@ -254,7 +254,7 @@ int xet_zt_dtype_size(const xet_zt_dtype_t *dtype, uint64_t n,
 
 /* Objects, as described in the manifest */
 
-#define XET_ZT_UNIT        64          /* offsets are multiples of it */
+#define XET_ZT_UNIT        64          /* alignment of components */
 #define XET_ZT_UNIT_2      4096        /* in container 2 */
 
 
@@ -269,8 +269,8 @@ void xet_zt_object_check(xet_zt_object_t *o, const xet_zt_region_t *region);
 void xet_zt_object_error(xet_zt_object_t *o, xet_status_t status);
 
 /*
- * Checks that a component is inside the region, which is that of this file or
- * of the component's shard.  XET_OK, XET_ZT_BOUNDS, XET_ZT_HEADER.
+ * Checks that a component is inside the region, which belongs to this file or
+ * to the component's shard.  XET_OK, XET_ZT_BOUNDS, XET_ZT_HEADER.
  */
 xet_status_t xet_zt_component_bounds(const xet_zt_component_t *c,
     const xet_zt_region_t *region);
@@ -416,7 +416,7 @@ int xet_zt_extents_find(const xet_zt_array_t *e, uint64_t file,
 
 /*
  * Marks in the manifest of a file: every stride-th object (xet_zt_info_t) has
- * a mark, with its name if names are ordered.
+ * a mark, which includes the object's name if names are ordered.
  */
 
 #define XET_ZT_MARK_NAME  127          /* bytes of a mark's name at most */
@@ -433,7 +433,7 @@ typedef struct {
 /* Data of marks besides xet_zt_info_t; zeroed before the first object. */
 
 typedef struct {
-    xet_zt_mark_name_t  *names;        /* XET_ZT_INDEX; NULL: no order */
+    xet_zt_mark_name_t  *names;        /* XET_ZT_INDEX names; NULL: no order */
     uint8_t             *last;         /* name of the previous object */
     size_t               last_len;
 } xet_zt_index_t;
@@ -500,10 +500,10 @@ typedef struct {
     unsigned  skippable:1;
     unsigned  has_content:1;           /* content is set */
     unsigned  checksum:1;
-    unsigned  dictionary:1;            /* the frame needs one */
+    unsigned  dictionary:1;            /* the frame needs a dictionary */
     unsigned  head;                    /* bytes of the frame header */
     uint64_t  content;                 /* bytes, decoded or to skip */
-    uint64_t  window;                  /* bytes of memory to stream it */
+    uint64_t  window;                  /* memory to stream a frame, bytes */
 } xet_zt_frame_t;
 
 
@@ -522,7 +522,7 @@ xet_status_t xet_zt_frame_parse(xet_zt_frame_t *f, const uint8_t *data,
  * and of nginx.
  */
 
-/* Returns the CRC including data; crc: of the bytes before, initially 0. */
+/* Extends crc, the CRC of the preceding bytes (initially 0), by data. */
 uint32_t xet_crc32c(uint32_t crc, const uint8_t *data, size_t len);
 
 
@@ -601,7 +601,7 @@ int xet_zt_sparse_start(xet_zt_sparse_t *s, xet_zt_container_t container,
 xet_status_t xet_zt_sparse_feed(xet_zt_sparse_t *s, const uint8_t *data,
     size_t len);
 
-/* Returns the bytes of memory that were cleared since the previous call. */
+/* Returns how many bytes of memory were cleared since the previous call. */
 size_t xet_zt_sparse_cleared(xet_zt_sparse_t *s);
 
 /*

@@ -6,8 +6,8 @@
  *             programs without a CBOR decoder.
  * States:     the stacks of the decoder and of the JSON writer move together.
  *             An item is written, or skipped with everything inside it.
- * Ownership:  all strings in chunks of a call are joined in one buffer, which
- *             is released at the end of the call.  Everything else is written
+ * Ownership:  strings that come in chunks are joined in one buffer, which is
+ *             released at the end of the call.  Everything else is written
  *             from the caller's bytes.
  * Threads:    one at a time.
  *

@@ -35,7 +35,7 @@
 #define XET_ZT_SAVED_VERSION  1
 
 
-/* Saved bytes, while they are written, or if buf is NULL, read. */
+/* Saved bytes that are being written, or read if buf is NULL. */
 
 typedef struct {
     xet_buf_t      *buf;
@@ -503,7 +503,10 @@ xet_zt_saved_u64(xet_zt_saved_t *s, uint64_t v)
 }
 
 
-/* Saves or loads len bytes.  If too few are left, loads zeros, and s fails. */
+/*
+ * Saves or loads len bytes.  If too few are left, loads zeros and sets
+ * s->failed.
+ */
 
 static void
 xet_zt_saved_bytes(xet_zt_saved_t *s, void *data, size_t len)

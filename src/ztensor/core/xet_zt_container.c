@@ -15,8 +15,9 @@
  *                               version, reserved, the magic number again
  *
  * The diagram in the specification of 1.1 has no magic number at the start, so
- * a file that follows it begins with a component.  Such a file is accepted,
- * unless strict is set or it begins with the magic number of another format.
+ * a file written by this diagram begins with a component.  Such a file is
+ * accepted, unless strict is set or it begins with the magic number of another
+ * format.
  */
 
 

@@ -195,8 +195,8 @@ xet_zt_decoder_feed(xet_zt_decoder_t *d, const uint8_t **in, size_t *in_len,
 
 /*
  * Decodes until the input or the room is used up.  libzstd may hold output for
- * which there was no room.  Only in this case the code calls libzstd without
- * input: libzstd reports other calls without input as an endless loop.
+ * which there was no room.  Only in this case is libzstd called without input:
+ * libzstd reports other calls without input as an endless loop.
  */
 
 static xet_status_t

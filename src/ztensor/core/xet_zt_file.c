@@ -345,8 +345,8 @@ xet_zt_finish(xet_zt_t *zt)
  *
  * Equal ranges are valid: they are tied weights.  Ranges that partly overlap
  * give one byte two meanings.  The ranges are sorted by file and offset.  A
- * range overlaps an earlier one if the furthest end so far is past its start.
- * It overlaps a later one if the next range starts before its end.  Most files
+ * range overlaps an earlier range if the furthest end so far is past its
+ * start, and a later range if the next start is before its end.  Most files
  * need no sorting: writers emit components in this order, or nearly so.
  */
 
@@ -673,7 +673,7 @@ xet_zt_shards_find(const xet_zt_array_t *shards,
 }
 
 
-/* Compares shards by name, in the order of keys in CBOR: short ones first. */
+/* Compares shards by name, in CBOR's order of keys: shorter names first. */
 
 static int
 xet_zt_shards_order(const void *one, const void *two)

@@ -2,7 +2,7 @@
 /*
  * Marks: positions in a manifest where a walk can start.
  *
- * Purpose:    saves a lookup from reading the manifest from its start.
+ * Purpose:    lets a lookup start inside the manifest, not at its start.
  * States:     while objects arrive, every stride-th object gets a mark.  When
  *             the table of marks is full, every second mark is dropped and the
  *             stride doubles.  Names count as ordered until an object

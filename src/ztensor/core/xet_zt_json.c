@@ -2,7 +2,7 @@
 /*
  * JSON responses.
  *
- * Purpose:    writes the responses; no other file knows their members.
+ * Purpose:    writes the responses; only this file names their members.
  * States:     the states of the JSON writer.  A page counts its objects; a
  *             verification records whether any check failed.
  * Ownership:  the caller owns all arguments; nothing is copied or released.

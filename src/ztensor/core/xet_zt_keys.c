@@ -82,7 +82,7 @@ xet_zt_keys_item(xet_zt_keys_t *k, const xet_cbor_item_t *item, unsigned depth)
 
     if (item->kind == XET_CBOR_END && item->value == XET_CBOR_MAP) {
 
-        /* the ended map was one level deeper */
+        /* the map that has ended was one level deeper */
 
         if (k->ordered || k->slots.n == k->base[depth + 1]) {
             return XET_OK;
@@ -245,8 +245,8 @@ xet_zt_keys_push(xet_zt_keys_t *k, unsigned depth)
 
 /*
  * Container 2: compares the encoded keys, by type, length and bytes (RFC 8949,
- * section 4.2.1).  Heads of keys are stored at full width, which has the same
- * order.
+ * section 4.2.1).  Heads of keys are stored at full width, which does not
+ * change their order.
  */
 
 static xet_status_t

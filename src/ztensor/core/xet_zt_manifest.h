@@ -56,7 +56,7 @@ typedef struct {
     const char             *name;
     size_t                  len;
     xet_zt_record_t         record;
-    unsigned                in;            /* bits: containers with it */
+    unsigned                in;            /* bits: containers that have it */
     unsigned                required;      /* bits: containers require it */
     unsigned                null;          /* bits: null means absent */
     xet_zt_kind_t           kind;
@@ -69,7 +69,7 @@ typedef struct {
     size_t                  len;
     size_t                  room;
     size_t                  limit;         /* maximum bytes to copy */
-    const uint8_t          *mark;          /* bytes from here: not copied */
+    const uint8_t          *mark;          /* start of the uncopied bytes */
     unsigned                cut:1;         /* limit exceeded: no copy */
 } xet_zt_capture_t;
 
@@ -94,7 +94,8 @@ struct xet_zt_manifest_s {
     uint64_t                pos;
 
     xet_zt_state_t          state;
-    xet_zt_record_t         record;        /* the open one, or of the map */
+    xet_zt_record_t         record;        /* kind of the open record, or of
+                                              the records in the map */
     const xet_zt_field_t   *field;         /* NULL: unknown */
     uint32_t                seen[XET_ZT_RECORD_SHARD + 1];
     uint32_t                required[XET_ZT_RECORD_SHARD + 1];
@@ -143,7 +144,7 @@ void xet_zt_record_require(xet_zt_manifest_t *m);
 xet_status_t xet_zt_record_item(xet_zt_manifest_t *m,
     const xet_cbor_item_t *item);
 
-/* Returns whether the record has had all fields that it must have. */
+/* Returns whether all required fields of the record were read. */
 int xet_zt_record_complete(const xet_zt_manifest_t *m, xet_zt_record_t record);
 
 /* Adds a part of the open text. */

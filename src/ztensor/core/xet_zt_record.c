@@ -4,7 +4,7 @@
  *
  * Purpose:    interprets the items that are not skipped, by a table of fields,
  *             and passes each complete object to the handler.
- * States:     in the parser: xet_zt_manifest.h.
+ * States:     kept in the parser, see xet_zt_manifest.h.
  * Ownership:  the parser owns the texts of the current object.
  * Threads:    one at a time.
  *
@@ -47,7 +47,7 @@ static int xet_zt_digest_valid(const uint8_t *digest, size_t len);
 
 /*
  * Container 1 (1.1 with the additions of 1.2) and container 2 differ mostly in
- * names.  A field that is not in this table is skipped, in all versions.
+ * field names.  A field that is not in this table is skipped, in all versions.
  */
 
 #define xet_zt_field(s, record)  s, sizeof(s) - 1, XET_ZT_RECORD_##record
@@ -266,7 +266,10 @@ xet_zt_record_list(xet_zt_manifest_t *m, const xet_cbor_item_t *item,
 }
 
 
-/* Adds a dimension; those past XET_ZT_RANK_MAX are counted, but not stored. */
+/*
+ * Adds a number of a shape or blob.  Dimensions past XET_ZT_RANK_MAX are
+ * counted, but not stored.
+ */
 
 static xet_status_t
 xet_zt_record_number(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
@@ -377,7 +380,7 @@ xet_zt_record_name(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 }
 
 
-/* Ends the open record and returns to the outer one. */
+/* Ends the open record and returns to the outer record. */
 
 static xet_status_t
 xet_zt_record_close(xet_zt_manifest_t *m)
@@ -454,7 +457,7 @@ xet_zt_record_object(xet_zt_manifest_t *m)
 
 
 /*
- * Begins or continues a text.  A key tells which field is next, a name opens a
+ * Begins or continues a text.  A key selects the next field, a name opens a
  * record, a value follows the rules of its field.
  *
  * A key is collected in m->key, truncated if it is longer than every field
@@ -656,7 +659,7 @@ xet_zt_record_member(xet_zt_manifest_t *m)
 }
 
 
-/* Checks the version: any 1.x is valid, others than 1.1 and 1.2 warn. */
+/* Checks the version: any 1.x is valid; only 1.1 and 1.2 cause no warning. */
 
 static xet_status_t
 xet_zt_record_version(xet_zt_manifest_t *m, xet_zt_text_t *text)

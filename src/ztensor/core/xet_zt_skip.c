@@ -4,12 +4,12 @@
  *
  * Purpose:    skips unknown values item by item, and attributes, which are
  *             copied if the caller wants them.
- * States:     in the parser: xet_zt_manifest.h; m->skip is set from the head
- *             of the value to its last item.
+ * States:     kept in the parser, see xet_zt_manifest.h; m->skip is set from
+ *             the head of the value to its last item.
  * Ownership:  the parser owns the copies.
  * Threads:    one at a time.
  *
- * Skipped items have the same limits as others.
+ * All limits also apply to skipped items.
  */
 
 
@@ -120,8 +120,8 @@ xet_zt_skip_end(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 
 /*
  * Skips the map that begins with item, and copies it if the caller wants it.
- * The parser does not interpret attributes.  The response has them at another
- * position than the manifest, so their bytes are copied.
+ * The parser does not interpret attributes.  Their position in the response
+ * differs from that in the manifest, so their bytes are copied.
  *
  * A piece may end anywhere in the map, even in its head.  So the head is not
  * copied: the copy is always a map of indefinite length, whose head is one

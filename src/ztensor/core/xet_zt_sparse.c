@@ -8,14 +8,15 @@
  *             ascend within a row, and that no two coordinates are equal; the
  *             specification of 1.1 does not have these two rules.
  * States:     the components of an object are checked one after the other;
- *             "done" has the roles of those that have ended.
+ *             "done" contains the roles that have ended.
  * Ownership:  the memory for marks is allocated when an object needs it, and
  *             reused for later objects.
  * Threads:    one at a time.
  *
  * A component may be larger than memory, so its bytes are read once, in order.
- * Coordinates arrive dimension by dimension: 8 bytes per element collect the
- * number of its cell.  At the end these numbers are sorted to find equal ones.
+ * Coordinates arrive dimension by dimension: 8 bytes per element accumulate
+ * the number of the element's cell.  At the end the cell numbers are sorted to
+ * find duplicates.
  */
 
 
@@ -599,7 +600,7 @@ xet_zt_sparse_finish(xet_zt_sparse_t *s)
 }
 
 
-/* Checks that the component implies the same number of values as others do. */
+/* Checks that all components imply the same number of values. */
 
 static xet_status_t
 xet_zt_sparse_ends(xet_zt_sparse_t *s)
@@ -663,7 +664,9 @@ xet_zt_sparse_ends(xet_zt_sparse_t *s)
 }
 
 
-/* Compares elements with each other after all required components. */
+/*
+ * Compares elements with each other once all required components have ended.
+ */
 
 static xet_status_t
 xet_zt_sparse_compared(xet_zt_sparse_t *s)
@@ -694,7 +697,7 @@ xet_zt_sparse_compared(xet_zt_sparse_t *s)
     case XET_ZT_SPARSE_INDPTR:
         return xet_zt_sparse_wiped(s);
 
-    default: /* XET_ZT_SPARSE_INDICES: descents have been looked up */
+    default: /* XET_ZT_SPARSE_INDICES: checked at each descent */
         return XET_OK;
     }
 }

@@ -39,7 +39,7 @@ struct xet_zt_verifier_s {
     size_t                   stored;       /* stored bytes in whole so far */
 
     unsigned                 decode:1;     /* the component is decoded */
-    unsigned                 at_once:1;    /* in one call, when complete */
+    unsigned                 at_once:1;    /* decode all in one call */
     unsigned                 indices:1;    /* of a sparse object */
     unsigned                 decoded:1;    /* digest is of decoded bytes */
     unsigned                 values:1;     /* check values of bool, f4 */
@@ -288,7 +288,7 @@ xet_zt_verifier_take(xet_zt_verifier_t *v, const uint8_t **data, size_t *len,
 }
 
 
-/* Processes all bytes; returns XET_AGAIN if v->work reaches stop before. */
+/* Processes all bytes; returns XET_AGAIN if v->work reaches stop first. */
 
 static xet_status_t
 xet_zt_verifier_some(xet_zt_verifier_t *v, const uint8_t **data, size_t *len,
@@ -588,7 +588,7 @@ xet_zt_report_ok(const xet_zt_report_t *report, xet_zt_container_t container)
 
     case XET_ZT_VALUES:
 
-        /* early texts of the format leave bools besides 0 and 1 undefined */
+        /* early specifications leave bools other than 0 and 1 undefined */
 
         return container == XET_ZT_CONTAINER_1;
 

@@ -99,7 +99,7 @@ typedef struct {
 
     uint64_t                 offset;
     uint64_t                 length;       /* stored bytes */
-    uint64_t                 declared;     /* decoded bytes in the manifest */
+    uint64_t                 declared;     /* decoded bytes, by the manifest */
     unsigned                 has_declared:1;
 
     /* set by xet_zt_object_check() */
@@ -290,7 +290,7 @@ uint64_t xet_zt_error_offset(const xet_zt_t *zt);
 
 const xet_zt_info_t *xet_zt_info(const xet_zt_t *zt);
 
-/* Sets *region: the range for components of this file, and its rules. */
+/* Sets *region to the data range, container and maximum rank of the file. */
 void xet_zt_region(const xet_zt_t *zt, xet_zt_region_t *region);
 
 /* Returns the root's attributes, a CBOR map or absent; valid as long as zt. */
@@ -432,8 +432,8 @@ xet_status_t xet_zt_decoder_finish(xet_zt_decoder_t *d);
 
 /*
  * Decodes a whole component in one call, to exactly len bytes, without limits.
- * It allocates 100 KiB, whatever the window is.  XET_OK, XET_ZT_ZSTD,
- * XET_ZT_LENGTH, XET_NOMEM.
+ * The function allocates 100 KiB, whatever the window is.  XET_OK,
+ * XET_ZT_ZSTD, XET_ZT_LENGTH, XET_NOMEM.
  */
 xet_status_t xet_zt_decode(const uint8_t *in, size_t in_len, uint8_t *out,
     size_t len);
@@ -484,10 +484,10 @@ typedef enum {
     XET_ZT_DIGEST_VERIFIED = 0,
     XET_ZT_DIGEST_MISMATCH,
     XET_ZT_DIGEST_ABSENT,
-    XET_ZT_DIGEST_UNSUPPORTED,         /* unknown algorithm, or its data is
-                                          not read or decoded here */
+    XET_ZT_DIGEST_UNSUPPORTED,         /* unknown algorithm, or the data is not
+                                          read or decoded here */
     XET_ZT_DIGEST_MALFORMED,
-    XET_ZT_DIGEST_UNREADABLE,          /* its data cannot be read */
+    XET_ZT_DIGEST_UNREADABLE,          /* the data cannot be read */
     XET_ZT_DIGEST_UNCHECKED            /* limit exceeded; never stored */
 } xet_zt_digest_verdict_t;
 
@@ -520,8 +520,9 @@ void xet_zt_verifier_destroy(xet_zt_verifier_t *v);
 
 /*
  * Limits the bytes that the decoder may produce for a component of unknown
- * length; the report on a larger component is XET_ZT_VERIFY_SIZE.  Call it
- * before xet_zt_verifier_start().  The default is the limit of the decoder.
+ * length; the report on a larger component is XET_ZT_VERIFY_SIZE.  Call this
+ * function before xet_zt_verifier_start().  The default is the limit of the
+ * decoder.
  */
 void xet_zt_verifier_limit(xet_zt_verifier_t *v, uint64_t limit);
 
@@ -610,7 +611,7 @@ int xet_zt_report_unpack(xet_zt_report_t *report, const uint8_t *src);
 typedef struct {
     xet_json_t        *json;
     uint64_t           limit;          /* maximum objects of the page */
-    uint64_t           bytes;          /* no object begins after so many */
+    uint64_t           bytes;          /* no object begins after this size */
     uint64_t           n;              /* objects so far */
     uint64_t           last;           /* index of the last object */
     uint64_t           start;          /* offset of the page in the buffer */

@@ -222,8 +222,8 @@ ngx_http_xet_zt_data_reported(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * Adds the headers of the digest.  NGX_DECLINED if no report says that the
- * digest was verified.
+ * Adds the headers of the digest.  NGX_DECLINED if no stored report contains a
+ * verified digest.
  */
 
 static ngx_int_t
@@ -319,8 +319,8 @@ ngx_http_xet_zt_data_decode(ngx_http_request_t *r,
 
 /*
  * Returns 1 if the client accepts zstd as a content coding, and the component
- * may qualify: its encoding is known, it has stored bytes, and no more of them
- * than the limit "decode".
+ * may qualify: its encoding is known, and the number of its stored bytes is
+ * not 0 and not above the limit "decode".
  */
 
 static ngx_uint_t

@@ -11,13 +11,13 @@
  *     read      the reader's job passes a chunk, which is copied, because
  *               64 KiB of zstd may decode to a thousand times as much
  *     fill      in the same job, until a piece of the response is full
- *     send      the piece is sent; the next one is made after that
+ *     send      the piece is sent; then the next piece is filled
  *     more      fill again, in a separate job, while copied input is left;
  *               then read continues
  *
  * The response has a Content-Length, so the last piece is sent only after the
- * decoder has accepted the end of its input.  The state belongs to the thread
- * while a job runs.
+ * decoder has accepted the end of its input.  While a job runs, only its
+ * thread uses the state.
  */
 
 #include "ngx_http_xet.h"
@@ -289,9 +289,9 @@ ngx_http_xet_zt_decode_whole(ngx_http_xet_zt_decode_t *d, const u_char *p,
 
 /*
  * Fills a piece of the response.  XET_OK: more input is needed, or the
- * component is decoded; XET_DONE: the piece is full.  If a full piece has the
- * last expected byte, the decoder continues: the rest of the input must decode
- * to nothing, and is read before the piece is sent.
+ * component is decoded; XET_DONE: the piece is full.  If a full piece contains
+ * the last expected byte, the decoder continues: the rest of the input must
+ * decode to nothing, and is read before the piece is sent.
  */
 
 static xet_status_t

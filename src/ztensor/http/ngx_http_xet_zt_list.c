@@ -4,7 +4,7 @@
  * or one object, as JSON.  HEAD zt/{file} tells whether the file is a zTensor
  * file, and the number of its objects.
  *
- * The jobs that read the manifest write the page into a pool of its own.  The
+ * The jobs that read the manifest write the page into a separate pool.  The
  * page ends at "limit" objects or at 8 MiB, whichever comes first.
  */
 
@@ -215,7 +215,7 @@ ngx_http_xet_zt_list_walk(ngx_http_request_t *r, ngx_http_xet_zt_list_t *list)
 }
 
 
-/* Writes an object.  Runs in a thread, which alone uses list->pool then. */
+/* Writes an object.  Runs in a thread; nothing else uses list->pool then. */
 
 static xet_status_t
 ngx_http_xet_zt_list_object(void *ctx, xet_zt_object_t *o)

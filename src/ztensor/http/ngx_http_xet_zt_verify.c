@@ -14,9 +14,9 @@
  * call, up to 16 MiB for indices, and a piece of 128 KiB.
  *
  * Reports are stored in PostgreSQL, so the data of a file, which never
- * changes, is read only once.  A row has the reports on all components of an
- * object; a report on one of several components is not stored.  Damaged rows
- * are ignored, and their objects are verified again.
+ * changes, is read only once.  A row contains the reports on all components of
+ * an object; a report on one of several components is not stored.  Damaged
+ * rows are ignored, and their objects are verified again.
  */
 
 #include "ngx_http_xet.h"
@@ -40,7 +40,7 @@ typedef struct {
     const xet_zt_component_t  *component;
     xet_range_t                range;          /* empty: nothing to read */
     uint64_t                   at;             /* sort key: offset to read at */
-    uint64_t                   cost;           /* bytes reserved for it */
+    uint64_t                   cost;           /* reserved bytes */
     xet_zt_report_t            report;
     unsigned                   known:1;        /* report is from PostgreSQL */
     unsigned                   values:1;       /* role "values", sparse */
@@ -90,7 +90,7 @@ struct ngx_http_xet_zt_verify_s {
 
     unsigned                   one:1;          /* one object is requested */
     unsigned                   full:1;         /* more objects may follow */
-    unsigned                   started:1;      /* verifier has order[next] */
+    unsigned                   started:1;      /* verifying order[next] */
     unsigned                   held:1;         /* verifier has output left */
 };
 
@@ -461,8 +461,8 @@ ngx_http_xet_zt_batch_alloc(ngx_http_xet_zt_verify_t *v)
 
 
 /*
- * Gives all items of a sparse object the position of the first one in the
- * file.
+ * Gives all items of a sparse object the sort key of the item that comes first
+ * in the file.
  */
 
 static void
@@ -513,10 +513,10 @@ ngx_http_xet_zt_batch_cmp(const void *one, const void *two)
  * Starts to read the next items.  XET_OK if all items are done.
  *
  * Components are read in the order of their positions in the file.  Adjacent
- * components are read together, because most files have many small ones.  A
- * component that shares bytes with another is read separately.  The components
- * of a sparse object are read one after the other, "values" first, because
- * indices are compared with each other.
+ * components are read together, because most files have many small components.
+ * A component that shares bytes with another is read separately.  The
+ * components of a sparse object are read one after the other, "values" first,
+ * because indices are compared with each other.
  */
 
 static xet_status_t
@@ -945,7 +945,7 @@ ngx_http_xet_zt_reports_apply(ngx_http_xet_zt_verify_t *v, uint64_t index,
     xet_zt_report_t          any;
     ngx_http_xet_zt_item_t  *item;
 
-    /* use either all reports or no report: components are compared */
+    /* components are compared with each other: use all reports or none */
 
     for (at = 0; at < report->len; at += XET_ZT_REPORT_LEN) {
         if (report->len - at < XET_ZT_REPORT_LEN

@@ -15,8 +15,8 @@
  * read.  A cleanup of the request's pool destroys both.
  *
  * A result from PostgreSQL is compared with the size of the file and the
- * limits before it is used (xet_zt_cache.c).  If it passes but contradicts the
- * manifest, the request fails with 500.
+ * limits before it is used (xet_zt_cache.c).  If the result passes but
+ * contradicts the manifest, the request fails with 500.
  */
 
 #include "ngx_http_xet.h"
@@ -131,7 +131,7 @@ ngx_http_xet_ztensor_open(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
     status = ngx_http_xet_reader_open(r, z->reader, &z->hash,
                                       ngx_http_xet_ztensor_opened);
 
-    /* the empty file is open immediately, and has no cached result */
+    /* an empty file is opened at once, and has no cached result */
 
     if (status == XET_OK) {
         status = ngx_http_xet_ztensor_check(r, z);

@@ -194,8 +194,8 @@ xet_status_t ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
  * of the request, and has set all headers except type and length.  A Range
  * header is ignored.  A component of up to 1 MiB, stored and decoded, is
  * decoded before the response starts, so the response to invalid zstd is 422.
- * For a larger component this is true for the first 256 KiB; a later error
- * closes the connection.
+ * For a larger component, only an error in the first 256 KiB is a 422; a later
+ * error closes the connection.
  *
  * Memory: both forms of a small component; otherwise a piece of each form, the
  * decoder's window and its state.

@@ -1,7 +1,7 @@
 
 /*
- * The module of zTensor files: directives that set the limits for reading
- * them.
+ * The module of zTensor files: directives that limit the reading of such
+ * files.
  */
 
 #include "ngx_http_xet.h"
