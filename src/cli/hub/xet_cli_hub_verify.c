@@ -99,7 +99,7 @@ xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry)
         return xet_cli_no_memory();
     }
 
-    /* other Hubs, and earlier versions of this one, may allow such a path */
+    /* other Hubs, and earlier versions of this server, may allow the path */
 
     if (!xet_cli_tree_safe(path, "unsafe path for clients")) {
         v->rc = xet_cli_worse(v->rc, XET_CLI_FAULT);

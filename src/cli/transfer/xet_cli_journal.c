@@ -197,7 +197,8 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
 
 
 /*
- * Reads all valid records, and truncates the journal after the last of them.
+ * Reads all valid records, and truncates the journal after the last valid
+ * record.
  */
 
 static int

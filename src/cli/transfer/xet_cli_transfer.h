@@ -131,7 +131,7 @@ typedef const char *(*xet_cli_renew_pt)(void *ctx);
 /*
  * Sets a function that returns the token for each attempt; no other token is
  * used.  The function may wait for requests of another HTTP client, but not
- * for requests of this one.
+ * for requests of this client.
  */
 void xet_cli_http_renew(xet_cli_http_t *h, xet_cli_renew_pt renew,
     void *ctx);

@@ -33,8 +33,9 @@
 
 
 /*
- * Figures: totals of all runs, up to XET_CLI_GC_DONE; then what the last run
- * has kept; then what is left now, from XET_CLI_GC_WAITING on.
+ * Figures: totals of all runs, up to XET_CLI_GC_DONE; then amounts that the
+ * last run has kept; then, from XET_CLI_GC_WAITING on, amounts that are left
+ * now.
  */
 
 typedef enum {

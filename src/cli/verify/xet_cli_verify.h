@@ -17,7 +17,7 @@
 int xet_cli_verify_file_print(const xet_cli_args_t *args,
     const xet_cli_download_t *d, const char *name, int named);
 
-/* Prints what "xet info" shows for a hash on a server, with the given name. */
+/* Prints the output of "xet info" for a hash on a server, under this name. */
 int xet_cli_info_stored(const xet_cli_args_t *args, xet_cli_http_t *h,
     const char *name, const xet_hash_t *hash);
 

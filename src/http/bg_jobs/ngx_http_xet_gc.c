@@ -233,7 +233,7 @@ ngx_http_xet_gc_copies(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_ask_t *ask)
 
     if (n == 0) {
 
-        /* there are no such copies, or a running backup needs them */
+        /* no copies are left to remove, or a running backup needs them */
 
         ngx_http_xet_gc_phase(bg_job, NGX_HTTP_XET_GC_ORPHANS);
         ngx_http_xet_bg_job_next(bg_job, 0);

@@ -55,7 +55,7 @@ typedef struct {
 
     ngx_http_xet_orphans_t   orphans;
     int64_t                  left;             /* remaining orphans */
-    unsigned                 begun:1;          /* another worker began it */
+    unsigned                 begun:1;          /* begun by another worker */
     unsigned                 due:1;
 
     ngx_http_xet_store_t    *store;

@@ -17,12 +17,12 @@
  *     remove    (thread)  removes the damaged copy
  *     later     (query)   if no peer has the xorb: schedules the next attempt
  *
- * The order and its guarantees are those of an upload that repairs a xorb
- * (ngx_http_xet_xorb_commit.c).  The new copy is durable before a row refers
- * to it.  One transaction decides between this background job, uploads and
- * other nodes; the loser removes its own copy.  A crash leaves only a file
- * without a row.  The new copy is kept while the statement is in flight, since
- * a row may already refer to it.
+ * The order of steps and its guarantees are the same as for an upload that
+ * repairs a xorb (ngx_http_xet_xorb_commit.c).  The new copy is durable before
+ * a row refers to it.  One transaction decides between this background job,
+ * uploads and other nodes; the loser removes its own copy.  A crash leaves
+ * only a file without a row.  The new copy is kept while the statement is in
+ * flight, since a row may already refer to it.
  */
 
 #include "ngx_http_xet.h"

@@ -284,8 +284,8 @@ ngx_http_xet_reader_next(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
 
 /*
- * Returns a buffer that is not held, preferably one that is allocated; NULL if
- * both are held, or if out of memory.
+ * Returns a buffer that the caller does not hold, preferably an allocated one;
+ * NULL if both buffers are held, or if out of memory.
  */
 
 static ngx_http_xet_reader_buffer_t *
@@ -570,8 +570,7 @@ ngx_http_xet_reader_job(void *data, ngx_log_t *log)
 
 /*
  * Decodes as many whole chunks as fit into the buffer.  The piece excludes the
- * bytes of the first chunk before the range, and those of the last chunk after
- * the range.
+ * bytes of these chunks that are outside of the range.
  */
 
 static xet_status_t

@@ -115,8 +115,8 @@ ngx_http_xet_store_create(ngx_conf_t *cf, xet_store_t *backend)
 
 
 /*
- * Called at the end of a cycle.  A process that serves requests is about to
- * exit, and may leave behind threads that use the store, so it frees nothing.
+ * Called at the end of a cycle.  A process that serves requests frees nothing:
+ * it is about to exit, and threads may still use the store.
  */
 
 static void

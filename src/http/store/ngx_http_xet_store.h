@@ -265,8 +265,9 @@ ngx_int_t ngx_http_xet_store_uri(ngx_http_xet_store_t *store,
 
 /*
  * A copy that one job opens, reads any number of times, and closes.  The
- * statuses are those of the checks above.  After XET_STORE_DAMAGED why and err
- * describe the damage, and nothing is logged.  Other errors are logged.
+ * statuses are the same as for the checks above.  After XET_STORE_DAMAGED why
+ * and err describe the damage, and nothing is logged.  Other errors are
+ * logged.
  */
 
 typedef struct {
@@ -366,8 +367,8 @@ xet_status_t ngx_http_xet_stage_begin(ngx_http_xet_stage_t *stage,
 /*
  * Continues to read.  XET_AGAIN: more data follows.  XET_OK: the file is a
  * durable copy, as after ngx_http_xet_store_commit_job().  XET_NO_GRANT: the
- * client has uploaded nothing.  If the data is wrong, the error is that of an
- * upload, and the object is removed.
+ * client has uploaded nothing.  If the data is wrong, returns the same error
+ * as for an upload, and removes the object.
  */
 xet_status_t ngx_http_xet_stage_job(ngx_http_xet_stage_t *stage,
     ngx_log_t *log);
@@ -518,9 +519,9 @@ const xet_xorb_info_t *ngx_http_xet_scan_info(ngx_http_xet_scan_t *scan);
 void ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan);
 
 /*
- * ngx_http_xet_store_orphans.c: finds files of the store without a row, some
- * of them per job.  It first reads the files that an earlier sweep of any node
- * has left in quarantine, then the folders of copies, one after another.  The
+ * ngx_http_xet_store_orphans.c: finds files of the store without a row, a few
+ * per job.  It first reads the files that an earlier sweep of any node has
+ * left in quarantine, then the folders of copies, one after another.  The
  * structure belongs to a job while the job runs, otherwise to the event loop.
  */
 
@@ -609,8 +610,8 @@ xet_status_t ngx_http_xet_store_log(ngx_http_xet_store_t *store,
 
 
 /*
- * ngx_http_xet_store_identity.c: checks that the folder of the store is the
- * one that the database describes.
+ * ngx_http_xet_store_identity.c: checks that the store and the database belong
+ * together.
  */
 
 #define NGX_HTTP_XET_IDENTITY_LEN  XET_STORE_IDENTITY_LEN
@@ -647,9 +648,9 @@ void ngx_http_xet_store_identity_note(const u_char *identity);
 /*
  * Checks that the store has the recorded identity.  Returns XET_OK,
  * XET_STORE_OTHER, or the error of reading the identity.  Also returns XET_OK
- * if the worker has recorded none: then the worker has had no session, and
- * everything that this check protects needs a session, which compares the
- * identities when it connects.
+ * if the worker has had no session and thus no recorded identity: everything
+ * that this check protects needs a session, and a new session compares the
+ * identities.
  */
 xet_status_t ngx_http_xet_store_identity_check_job(ngx_http_xet_store_t *store,
     ngx_log_t *log);
@@ -687,8 +688,8 @@ xet_status_t ngx_http_xet_probe(ngx_http_request_t *r,
     ngx_http_xet_probe_pt handler);
 
 /*
- * Starts a probe if none is running and the last one is more than older
- * milliseconds ago.  The result of every probe sets the gauges of the store.
+ * Starts a probe if none is running and the last probe is more than "older"
+ * milliseconds old.  The result of every probe sets the gauges of the store.
  */
 void ngx_http_xet_probe_look(ngx_msec_t older);
 

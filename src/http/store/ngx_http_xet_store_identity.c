@@ -1,6 +1,6 @@
 
 /*
- * Checks that the store is the one that the database describes.
+ * Checks that the store and the database belong together.
  *
  * If a disk is not mounted, the store is an empty folder.  An upload
  * acknowledged there would disappear when the disk is mounted again.  The

@@ -21,9 +21,9 @@
  * missing, which is not an error.  After a crash the file stays in quarantine
  * until the next sweep.
  *
- * A sweep starts with the files in quarantine.  In a bucket it starts with
- * staged objects that were never committed, and with parts of unfinished
- * uploads; it removes old ones.
+ * A sweep starts with the files in quarantine.  In a bucket it first removes
+ * old staged objects that were never committed, and old parts of unfinished
+ * uploads.
  *
  * Each job first checks that the store belongs to this database: on another
  * disk no file would have a row.
@@ -482,7 +482,7 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
     for (i = 0; i < n; i++) {
         item = &items[i];
 
-        /* a sweep that crashed may have left the old name and this one */
+        /* a crashed sweep may have left the file under both names */
 
         (void) xet_store_copy(copy, &o->taken[i].xorb, o->taken[i].copy_id);
 

@@ -99,9 +99,9 @@ ngx_http_xet_store_measure(ngx_http_xet_store_t *store)
 
 
 /*
- * Requests are signed with the clock of the store, so they do not fail.  But
- * edges, which sign requests themselves, and readers of logs need the right
- * time.  A change is logged once per worker.
+ * Requests are signed with the time of the store, so a wrong local clock does
+ * not make them fail.  But edges, which sign requests themselves, and readers
+ * of logs need the right time.  A change is logged once per worker.
  */
 
 void

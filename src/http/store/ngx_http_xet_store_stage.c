@@ -254,7 +254,7 @@ ngx_http_xet_stage_open(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 
 /*
  * The buffer is allocated per job, so a commit that waits for a thread holds
- * none.
+ * no buffer.
  */
 
 static xet_status_t
