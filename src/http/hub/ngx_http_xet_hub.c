@@ -1,9 +1,10 @@
 
 /*
- * Dispatches a request to a Hub.
+ * Prepares a request to the Hub for the handler of its route.
  *
- *     router     the path of the request line -> a route
- *     this file  the caller -> permission by scope -> names in the path
+ *     router     finds the route for the path of the request line
+ *     this file  identifies the caller, checks the scope of the token, and
+ *                parses the names in the path
  *     router     calls the handler of the route
  *
  * PostgreSQL decides in each statement whether the caller may see or change a
@@ -236,8 +237,8 @@ ngx_http_xet_hub_caller(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
 
 /*
- * Determines the caller's user name.  A caller without a valid token has no
- * name and no name spaces, whatever the configuration grants.
+ * Determines the caller's user name.  If tokens are required, a caller without
+ * a valid token has no name and no name spaces, not even configured ones.
  */
 
 static ngx_int_t
@@ -294,7 +295,8 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         }
 
         /*
-         * a name that is not valid text is ignored; PostgreSQL would reject it
+         * ignore a name with invalid UTF-8, which PostgreSQL would reject, or
+         * with control characters
          */
 
         if (xet_hub_text_ok(value.data, value.len)) {
@@ -309,7 +311,7 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 }
 
 
-/* Starts with the least permissions: no name spaces, no repo of a token. */
+/* Sets the initial permissions: no name spaces, and no repo from a token. */
 
 static ngx_int_t
 ngx_http_xet_hub_rights(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
@@ -347,7 +349,7 @@ ngx_http_xet_hub_rights_cleanup(void *data)
 }
 
 
-/* Adds the name spaces of the caller: their own and the configured ones. */
+/* Adds the caller's own name space, and the configured name spaces. */
 
 static ngx_int_t
 ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
@@ -370,7 +372,7 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* all name spaces; also if the server can't distinguish callers */
+    /* all name spaces for "*", or if the server can't distinguish callers */
 
     if ((others.len == 1 && others.data[0] == '*')
         || (xlcf->auth != NGX_HTTP_XET_AUTH_TOKEN && xlcf->hub_user == NULL
@@ -404,9 +406,9 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
 
 /*
- * Returns 1 if the caller has no name space, whatever the configuration
- * grants.  For a token that is limited to a repo, sets any_space and returns
- * 0.
+ * Returns 1 if the caller must not get any name space, not even a configured
+ * one.  If the token is limited to a repo, and was not issued by a Hub, sets
+ * any_space and returns 0.
  */
 
 static ngx_uint_t
@@ -416,11 +418,11 @@ ngx_http_xet_hub_nobody(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     ngx_http_xet_auth_t  *auth;
 
     /*
-     * A token that is limited to a repo opens the repo to its holder.  A token
-     * that a Hub has issued grants access to contents only, because an
+     * A token that is limited to a repo gives its holder access to the repo.
+     * But a token issued by a Hub gives access to file data only, because an
      * anonymous caller could get one while the repo was public.  Such a token
-     * does not open private repos to the holder, and an anonymous holder gets
-     * none of the configured name spaces.
+     * does not make private repos visible, and an anonymous holder gets none of
+     * the configured name spaces.
      */
 
     auth = hub->asked.any_store ? NULL : ngx_http_xet_auth(r);
@@ -515,9 +517,9 @@ ngx_http_xet_hub_allowed(ngx_http_request_t *r,
 
 
 /*
- * Responds to a request without a valid token.  A browser can't send a bearer
- * token, so for pages and for the files that pages link to, the response makes
- * the browser ask for a password.
+ * Handles a request without a valid token: permits reads of a public Hub, else
+ * sends 401.  A browser can't send a bearer token, so for pages and for the
+ * files that pages link to, the 401 makes the browser ask for a password.
  */
 
 static ngx_int_t

@@ -57,8 +57,8 @@ ngx_http_xet_hub_t *ngx_http_xet_hub_create(ngx_http_request_t *r,
 
 /*
  * Identifies the caller, checks that the caller may use the route and that
- * this server allows it, and parses the names in the path.  Returns NGX_OK, or
- * the result of the content handler if the request is rejected.
+ * this server permits the action, and parses the names in the path.  Returns
+ * NGX_OK, or the result of the content handler if the request is rejected.
  */
 ngx_int_t ngx_http_xet_hub_enter(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, xet_scope_e does);
@@ -70,13 +70,13 @@ ngx_int_t ngx_http_xet_hub_enter(ngx_http_request_t *r,
  */
 ngx_int_t ngx_http_xet_hub_path(ngx_http_request_t *r, ngx_str_t *path);
 
-/* Returns whether the path leads to a web page. */
+/* Returns whether the request may be for a web page. */
 ngx_uint_t ngx_http_xet_hub_people(ngx_http_request_t *r,
     const ngx_str_t *path);
 
 /*
- * Checks that the token has the scope, whatever repo it is for.  Returns
- * NGX_OK, or the result of ngx_http_xet_hub_deny().
+ * Checks that the scope of the token permits the action, for any repo.
+ * Returns NGX_OK, or the result of ngx_http_xet_hub_deny().
  */
 ngx_int_t ngx_http_xet_hub_allowed(ngx_http_request_t *r,
     ngx_http_xet_right_e right);
@@ -113,9 +113,9 @@ void ngx_http_xet_hub_note(ngx_http_request_t *r, ngx_http_xet_hub_t *hub);
 ngx_int_t ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status);
 
 /*
- * For checks: returns NGX_OK if the caller may continue.  Otherwise the
- * functions send the error and finalize the request, and a content handler, or
- * a callback that finalizes, must return NGX_DONE.
+ * For functions that check a request and return NGX_OK if it may continue: send
+ * an error and return NGX_DONE.  A content handler must return this NGX_DONE,
+ * and a callback must pass it to ngx_http_finalize_request().
  */
 ngx_int_t ngx_http_xet_hub_deny(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
@@ -145,7 +145,7 @@ ngx_int_t ngx_http_xet_hub_refuse(ngx_http_request_t *r,
     ((text)->len == sizeof(literal) - 1                                       \
      && ngx_memcmp((text)->data, literal, sizeof(literal) - 1) == 0)
 
-/* Sends JSON; the caller keeps it in memory until the request ends. */
+/* Sends JSON, which must stay in memory until the request ends. */
 ngx_int_t ngx_http_xet_hub_json(ngx_http_request_t *r, ngx_uint_t status,
     const ngx_str_t *json);
 
@@ -177,8 +177,8 @@ void ngx_http_xet_hub_added(ngx_http_request_t *r, ngx_int_t rc);
 ngx_int_t ngx_http_xet_hub_over(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
- * Reads the row of a statement.  Returns NGX_OK, or NGX_DONE after an error,
- * for which the request was finalized.
+ * Reads the row of a statement.  After an error, finalizes the request and
+ * returns NGX_DONE, else returns NGX_OK.
  */
 ngx_int_t ngx_http_xet_hub_row(ngx_http_request_t *r, ngx_int_t rc,
     ngx_http_xet_hub_answer_t *answer);
@@ -237,7 +237,7 @@ void ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
 uint64_t ngx_http_xet_hub_until(ngx_http_request_t *r);
 
 
-/* ngx_http_xet_hub_commit.c: gets the limits of requests with operations. */
+/* ngx_http_xet_hub_commit.c: gets the limits of bodies with operations. */
 void ngx_http_xet_hub_limits(ngx_http_request_t *r, xet_hub_limits_t *limits);
 
 
@@ -251,7 +251,7 @@ typedef void (*ngx_http_xet_hub_files_pt)(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status);
 
 typedef struct ngx_http_xet_hub_files_s {
-    ngx_http_xet_ingest_file_t  *files;        /* malloc()ed, also the data */
+    ngx_http_xet_ingest_file_t  *files;        /* malloc()ed, and their data */
     ngx_uint_t                   n;
     ngx_uint_t                   room;
     size_t                       size;         /* total bytes of files */
@@ -263,8 +263,8 @@ typedef struct ngx_http_xet_hub_files_s {
 void ngx_http_xet_hub_files_destroy(ngx_http_xet_hub_files_t *f);
 
 /*
- * Adds a file with its path and content, and sets its size and SHA-256, as for
- * an uploaded file.  Runs in a thread.  Returns XET_OK or XET_NOMEM.
+ * Adds the file that op contains, and changes op to refer to the file by size
+ * and SHA-256, like an upload.  Runs in a thread.  Returns XET_OK or XET_NOMEM.
  */
 xet_status_t ngx_http_xet_hub_files_add(ngx_http_xet_hub_files_t *f,
     xet_hub_operation_t *op);
@@ -289,7 +289,8 @@ ngx_http_xet_hub_initial_t *ngx_http_xet_hub_initial_create(
     ngx_http_request_t *r, const u_char *upload);
 
 /*
- * Adds a file, in a thread; an xet_hub_op_pt whose ctx is the structure above.
+ * An xet_hub_op_pt: adds a file to ctx, an ngx_http_xet_hub_initial_t.  Runs in
+ * a thread.
  */
 xet_status_t ngx_http_xet_hub_initial_add(void *ctx,
     const xet_hub_operation_t *op);
@@ -302,7 +303,7 @@ void ngx_http_xet_hub_initial_take(ngx_http_request_t *r,
     ngx_http_xet_hub_initial_t *first,
     void (*done)(ngx_http_request_t *r, ngx_uint_t batches));
 
-/* Called after the repo was created: the staged files must not be dropped. */
+/* Call this after the repo was created, so that its files are not dropped. */
 void ngx_http_xet_hub_initial_done(ngx_http_xet_hub_initial_t *first);
 
 
@@ -326,27 +327,26 @@ ngx_int_t ngx_http_xet_hub_stream_init(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s, ngx_int_t (*ask)(ngx_http_request_t *r));
 
 /*
- * Reads the row of a part, the first or a later one, as
- * ngx_http_xet_hub_row().
+ * Reads the row of the first or a later part, like ngx_http_xet_hub_row().
  */
 ngx_int_t ngx_http_xet_hub_stream_row(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s, ngx_int_t rc,
     ngx_http_xet_hub_answer_t *answer);
 
 /*
- * Begins the JSON of a part, with buffers of size bytes.  Returns NULL after
- * an error, for which the request was finalized.
+ * Begins the JSON of a part, with buffers of size bytes.  After an error,
+ * finalizes the request and returns NULL.
  */
 xet_buf_t *ngx_http_xet_hub_stream_part(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s, size_t size, ngx_uint_t last);
 
-/* Finalizes the request after an error in making a part. */
+/* Finalizes the request if making a part has failed. */
 void ngx_http_xet_hub_stream_fail(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s, xet_status_t status);
 
 /*
- * Frees the rows and sends the part.  The caller adds headers before it sends
- * the first part.
+ * Frees the rows and sends the part.  The caller must add its headers before
+ * the first part is sent.
  */
 void ngx_http_xet_hub_stream_send(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s);

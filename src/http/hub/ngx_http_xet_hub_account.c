@@ -59,7 +59,7 @@ ngx_http_xet_hub_whoami_handler(ngx_http_request_t *r,
 }
 
 
-/* Adds the name spaces of the caller, without the one of the user name. */
+/* Adds the caller's name spaces, except the one with the user's name. */
 
 static void
 ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub)
@@ -90,7 +90,7 @@ ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub)
 
 
 /*
- * Responds with an empty list of AI tools; huggingface_hub requests it first.
+ * Responds with an empty list of AI tools.  Python clients request it first.
  */
 
 ngx_int_t

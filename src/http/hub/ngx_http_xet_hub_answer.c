@@ -9,7 +9,7 @@
 #include "ngx_http_xet_upload.h"
 
 
-/* room for XET_HUB_PART_MAX bytes and the words around them */
+/* room for XET_HUB_PART_MAX bytes, and the text around them */
 #define NGX_HTTP_XET_HUB_UNSAFE  384
 
 
@@ -179,8 +179,8 @@ ngx_http_xet_hub_why(ngx_http_request_t *r, ngx_str_t *message)
  * Redirects a read of a repo that does not exist here to the location named by
  * "xet_hub_upstream", which proxies to another Hub.  Returns NGX_DECLINED if
  * this request is not redirected, else the code for
- * ngx_http_finalize_request().  Paths that can't be committed here, because
- * they are unsafe for clients, are not fetched from the other Hub either.
+ * ngx_http_finalize_request().  A commit rejects paths that are unsafe for
+ * clients, so such paths are not fetched from the other Hub either.
  */
 
 static ngx_int_t
@@ -408,8 +408,8 @@ ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * Adds a Link header with the URL of the request and another cursor.  The URL
- * is absolute, because clients use it unchanged.
+ * Adds a Link header with the URL of the request and a new cursor.  The URL is
+ * absolute, because clients use it unchanged.
  */
 
 ngx_int_t

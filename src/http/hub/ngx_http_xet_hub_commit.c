@@ -3,24 +3,24 @@
  * POST commit/{revision}, and POST batch of a bucket: a commit adds uploaded
  * files to a repo under their paths.
  *
- *     handler -> may the caller write? (PostgreSQL)
+ *     handler checks that the caller may write (PostgreSQL)
  *     feed    (thread) parses operations into a batch
- *     take    stores the files contained in the body, whenever they have many
- *             bytes, and at the end (ngx_http_xet_hub_files.c)
+ *     take    stores the files contained in the body, whenever enough bytes
+ *             are collected, and at the end (ngx_http_xet_hub_files.c)
  *     stage   (query)  stores each full batch, and the last one
  *     claims  (query)  looks up the files that the commit refers to by SHA-256
  *                      among the uploads of the repo; returns errors, and the
  *                      files whose SHA-256 was never computed
- *     prove   (jobs)   reads these files one by one, then repeats "claims"; if
- *                      another commit is reading them, waits before that
+ *     prove   (jobs)   reads these files one by one, or waits for another
+ *                      commit that is reading them; then repeats "claims"
  *     commit  (query)  applies all operations or none; if another commit has
  *                      changed the same files since the branch was read, and
  *                      the client has sent no parent, repeats "commit"
  *
  * The SHA-256 in a shard is only a claim of the client, so a commit becomes
- * visible only after all SHA-256 were computed from the data.  If the request
- * ends before the commit, the staged operations are dropped.  After a crash,
- * the sweep drops them when they are old.
+ * visible only after the server has computed the SHA-256 of all its files.  If
+ * the request ends before the commit, the staged operations are dropped.  After
+ * a crash, the sweep drops them when they are old.
  *
  * Memory: two buffers of the body, a batch of up to 1,000 operations, a line
  * of up to 1 MiB, and up to 2 MiB of files contained in the body.
@@ -60,14 +60,14 @@ typedef struct {
     ngx_http_xet_hub_message_t   message;      /* malloc()ed strings */
 
     ngx_http_xet_hub_files_t     files;        /* files in the body */
-    ngx_uint_t                   inlines;      /* number of these so far */
+    ngx_uint_t                   inlines;      /* files in the body so far */
 
     ngx_http_xet_hub_claim_t    *claims;       /* files to be read */
     ngx_uint_t                   n;
     ngx_uint_t                   next;
     ngx_http_xet_reader_t       *reader;
     EVP_MD_CTX                  *sha256;
-    uint64_t                     hashed;       /* bytes of the file read */
+    uint64_t                     hashed;       /* bytes read of current file */
     ngx_event_t                  again;
 
     ngx_uint_t                   looks;        /* attempts to commit so far */
@@ -168,8 +168,8 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
     hub->refusal = &c->ops.refusal;
 
     /*
-     * with "xet_delete off": a deletion in a repo keeps the file in earlier
-     * commits, but a bucket has no earlier commits
+     * "xet_delete off" forbids deletions only in a bucket: in a repo, earlier
+     * commits keep the file
      */
 
     c->keeps = (c->ops.bucket
@@ -307,8 +307,8 @@ ngx_http_xet_hub_commit_op(void *ctx, const xet_hub_operation_t *op)
 
 
 /*
- * Adds an operation.  XET_AGAIN: the batch must be staged before parsing goes
- * on.
+ * Adds an operation.  Returns XET_AGAIN if the batch must be staged before
+ * parsing continues.
  */
 
 static xet_status_t
@@ -353,8 +353,8 @@ ngx_http_xet_hub_commit_header(ngx_http_xet_hub_commit_t *c,
 
 
 /*
- * Adds a contained file.  Such files are stored together, when they have many
- * bytes.
+ * Adds a file contained in the body.  Returns XET_AGAIN when enough bytes are
+ * collected, to store these files together.
  */
 
 static xet_status_t
@@ -554,8 +554,8 @@ ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
     if (c->ops.bucket) {
 
         /*
-         * operations of a bucket refer to files by xet hashes: no proof is
-         * needed
+         * operations of a bucket refer to files by xet hashes, so no SHA-256
+         * has to be proven
          */
 
         ngx_http_xet_hub_wait(r,
@@ -630,8 +630,8 @@ ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * Reads the rows of the files to be proven.  Returns NGX_DONE if the request
- * was finalized, or waits for other commits.
+ * Reads the rows of the files whose SHA-256 must be proven.  Returns NGX_DONE
+ * if the request was finalized, or waits for other commits.
  */
 
 static ngx_int_t
@@ -690,8 +690,8 @@ ngx_http_xet_hub_commit_suspects(ngx_http_request_t *r,
 
 
 /*
- * Waits, because other commits are reading all remaining files: their results
- * also count for this commit.
+ * Waits, because other commits are reading all remaining files, and this commit
+ * can use the results.
  */
 
 static void
@@ -840,8 +840,8 @@ ngx_http_xet_hub_commit_hashed(ngx_http_request_t *r, void *data,
 
 
 /*
- * The SHA-256 is stored: reads the next file.  xet.hub_claims() later compares
- * the SHA-256 with the claim.
+ * Reads the next file, after the SHA-256 of this file was stored.
+ * xet.hub_claims() later compares the SHA-256 with the claim.
  */
 
 static void

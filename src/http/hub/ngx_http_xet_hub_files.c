@@ -9,7 +9,7 @@
  *
  * Many small files are stored together, so that their cost depends on their
  * bytes, not on their number.  A file that the repo already has is not stored
- * again; PostgreSQL keeps it as long as a new one.
+ * again, but PostgreSQL keeps it for as long as a new upload.
  *
  * Memory: NGX_HTTP_XET_HUB_FILES_SIZE bytes of contents, plus one file.  The
  * structure belongs to the thread while the thread adds files, else to the

@@ -3,8 +3,8 @@
  * The first commit of a repo that is created together with files.
  *
  *     add    (thread)   adds a file of the body
- *     begin  (query)    may the caller create the repo?  Creates a temporary
- *                       repo for the uploads
+ *     begin  (query)    checks that the caller may create the repo, and creates
+ *                       a temporary repo for the uploads
  *     take   stores all files together (ngx_http_xet_hub_files.c)
  *     stage  (query)    stages the files, for the statement that creates the
  *                       repo
@@ -141,8 +141,8 @@ ngx_http_xet_hub_initial_begun(ngx_http_request_t *r, ngx_int_t rc)
     if (answer.more.data == NULL) {
 
         /*
-         * the repo exists: hub_create returns that error, or XT003 if the repo
-         * is deleted in the meantime
+         * the repo exists already: hub_create will return this error, or XT003
+         * if the repo is deleted in the meantime
          */
 
         ngx_http_xet_hub_initial_end(r, first, 1);

@@ -2,7 +2,7 @@
 /*
  * LFS transfers, for git-lfs and for clients of a Hub that do not support Xet.
  *
- *     batch   handler -> body -> permission -> which objects exist?
+ *     batch   handler -> body -> permission -> look-up of the objects
  *             (PostgreSQL) -> a URL for each object that needs a transfer
  *             -> the next part of the objects ...
  *     put     checks the URL's signature -> stores the file, as PUT files
@@ -53,7 +53,7 @@ typedef struct {
     ngx_http_xet_hub_object_t  *objects;       /* malloc()ed */
     ngx_uint_t                  n;
     ngx_uint_t                  room;
-    ngx_uint_t                  next;          /* index of first object */
+    ngx_uint_t                  next;          /* first object of the part */
     ngx_http_xet_array_t        sha256;
     ngx_str_t                   store;
     ngx_str_t                   header;        /* JSON with a token */
@@ -288,8 +288,8 @@ ngx_http_xet_hub_lfs_looked(ngx_http_request_t *r, ngx_int_t rc)
 
 /*
  * Marks the objects that exist; the rows are in the order of the objects.  An
- * object whose SHA-256 is not proven exists for an upload, because the commit
- * will prove it, but not for a download.
+ * object with an unproven SHA-256 counts as existing for an upload, because the
+ * commit will prove the SHA-256, but not for a download.
  */
 
 static ngx_int_t
@@ -576,9 +576,9 @@ ngx_http_xet_hub_lfs_mac(ngx_pool_t *pool, const u_char *key,
 
 
 /*
- * Checks the URL's signature, which this server or another node with the same
- * keys has made.  The first key signs new URLs; the other keys are older, and
- * their signatures stay valid.
+ * Checks the signature of a URL, which this server or another node with the
+ * same keys has issued.  The first key signs new URLs.  Signatures by the other
+ * keys, which are older, stay valid.
  */
 
 static xet_status_t

@@ -87,8 +87,8 @@ ngx_http_xet_hub_page_begin(ngx_http_request_t *r, xet_buf_t *b,
 
 
 /*
- * Shows the caller's name, or a link to sign in.  Without tokens shows
- * nothing.
+ * Shows the caller's name, or a link to sign in.  Shows nothing if the server
+ * does not use tokens.
  */
 
 static void
@@ -137,7 +137,7 @@ ngx_http_xet_hub_page_send(ngx_http_request_t *r, xet_buf_t *b)
     ngx_int_t               rc;
     ngx_http_xet_content_t  content;
 
-    /* the headers of the page are set: a later error must not be a page */
+    /* the page's headers are set now, so a later error must not be a page */
 
     ngx_http_xet_ctx(r)->refuse = NULL;
 

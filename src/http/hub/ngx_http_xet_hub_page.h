@@ -26,7 +26,7 @@
 /* What a page shows: a repo at a revision, and a folder or file in it. */
 
 typedef struct {
-    ngx_http_xet_hub_answer_t  answer;         /* status 200: rest is set */
+    ngx_http_xet_hub_answer_t  answer;         /* rest is set if status 200 */
     ngx_str_t                  repo;           /* owner/name */
     ngx_str_t                  rev;
     ngx_str_t                  path;           /* empty: the root */
@@ -67,7 +67,8 @@ void ngx_http_xet_hub_page_begin(ngx_http_request_t *r, xet_buf_t *b,
     const ngx_str_t *title);
 
 /*
- * Completes and sends the page, 200 or 304.  Returns as ngx_http_xet_send().
+ * Completes the page and sends it with status 200, or sends 304.  Returns the
+ * result of ngx_http_xet_send().
  */
 ngx_int_t ngx_http_xet_hub_page_send(ngx_http_request_t *r, xet_buf_t *b);
 
@@ -76,8 +77,8 @@ ngx_int_t ngx_http_xet_hub_page_refuse(ngx_http_request_t *r,
     const ngx_http_xet_error_t *error);
 
 /*
- * Checks the result of a statement.  Returns NGX_OK, even without rows, or
- * NGX_DONE after an error, for which the request was finalized.
+ * Checks the result of a statement.  Returns NGX_OK, even if there are no rows.
+ * After an error, finalizes the request and returns NGX_DONE.
  */
 ngx_int_t ngx_http_xet_hub_page_result(ngx_http_request_t *r, ngx_int_t rc);
 

@@ -185,7 +185,7 @@ ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
         rows -= list->looked;
     }
 
-    /* an owner without repos that the caller may see: not found */
+    /* send 404 if the owner is not the caller, and has no visible repos */
 
     if (rows == 0 && list->owner && hub->asked.name.data == NULL
         && list->after.data == NULL && !ngx_http_xet_hub_page_mine(hub))

@@ -125,7 +125,7 @@ ngx_http_xet_hub_page_piece(ngx_http_request_t *r, void *data,
 }
 
 
-/* Handles the result of reading.  XET_AGAIN: more bytes will be read. */
+/* Handles the result of a read.  XET_AGAIN means that more bytes follow. */
 
 static ngx_int_t
 ngx_http_xet_hub_page_read(ngx_http_request_t *r,

@@ -4,8 +4,7 @@
  * They contain the URL of this server as the caller reaches it.
  *
  * A branch may have the name "$(rm -rf ~)", and the client chooses the host
- * name.  So every value is quoted, as one word of the shell or as a string of
- * Python.
+ * name.  So every value is quoted, as one shell word or as a Python string.
  */
 
 #include "ngx_http_xet.h"
@@ -171,7 +170,7 @@ ngx_http_xet_hub_page_use_curl(ngx_http_request_t *r,
     hub = ngx_http_xet_hub_get(r);
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    /* the URL is quoted as one word */
+    /* quote the URL as one shell word */
 
     xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 1024);
     ngx_http_xet_hub_page_url(r, &b, hub->asked.kind, &paper->view, "resolve",

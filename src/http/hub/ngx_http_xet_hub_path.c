@@ -3,9 +3,9 @@
  * The path of a request to a Hub.
  *
  * The path comes from the request line: in nginx's decoded path
- * "refs%2Fpr%2F1/file" becomes "refs/pr/1/file", and the end of the revision
- * is lost.  If the URI was rewritten, or if nginx has merged slashes or dot
- * segments, the request line is not the path that nginx used to choose the
+ * "refs%2Fpr%2F1/file" becomes "refs/pr/1/file", which does not show where the
+ * revision ends.  If the URI was rewritten, or if nginx has merged slashes or
+ * dot segments, the request line is not the path that nginx used to choose the
  * location.  In these cases the decoded path is used, with percent signs
  * encoded again, so that it is decoded only once.
  */

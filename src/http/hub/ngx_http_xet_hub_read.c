@@ -198,8 +198,8 @@ ngx_http_xet_hub_list_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
 
 /*
- * Gets an argument that is part of a name.  No name contains text that
- * PostgreSQL would reject.
+ * Gets an argument that is part of a name.  Rejects invalid UTF-8 and control
+ * characters, which no name contains.
  */
 
 static ngx_int_t
@@ -487,8 +487,8 @@ ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
 
 
 /*
- * Checks the name and the revision.  NGX_DECLINED: a branch or tag may have
- * them.
+ * Returns NGX_DECLINED if the name and the revision are valid for a branch or
+ * tag, else sends an error.
  */
 
 static ngx_int_t

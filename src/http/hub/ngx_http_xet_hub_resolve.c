@@ -20,7 +20,7 @@
 
 #define NGX_HTTP_XET_HUB_FILEINFO  "application/vnd.xet-fileinfo+json"
 
-/* The object id of git for an empty file. */
+/* git's object id of an empty file. */
 #define NGX_HTTP_XET_HUB_EMPTY     "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 
@@ -115,7 +115,7 @@ ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    /* clients cache that this commit lacks the file */
+    /* send the commit, so that clients can cache that it lacks the file */
 
     if (f->file.oid.len && hub->asked.kind != XET_HUB_BUCKET
         && ngx_http_xet_hub_header(r, "X-Repo-Commit", "%V", &f->file.oid)
@@ -249,7 +249,7 @@ ngx_http_xet_hub_resolve_xet(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 
     /*
      * the URL contains the commit, so clients get one token for all files of
-     * it
+     * the commit
      */
 
     if (hub->asked.kind == XET_HUB_BUCKET) {
@@ -420,7 +420,7 @@ ngx_http_xet_hub_resolve_empty(ngx_http_request_t *r,
 }
 
 
-/* Opens the file.  NGX_AGAIN: the request will be finalized later. */
+/* Opens the file.  Returns NGX_AGAIN if the request is finalized later. */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_open(ngx_http_request_t *r,

@@ -6,7 +6,7 @@
  *     receives the part) -> asking ... -> done
  *
  * An error in the first part is sent as a status.  A response of a single part
- * has a Content-Length and is sent like any other.  Otherwise the next part is
+ * is sent as usual, with a Content-Length.  Otherwise the next part is
  * requested when the client has received the previous one.  So a request holds
  * the rows of one part and then its JSON, however long the response is and
  * however slow the client.  The first statement chooses the commit, and the
@@ -51,7 +51,8 @@ ngx_http_xet_hub_stream_next(ngx_http_request_t *r, void *data)
 
 
 /*
- * Closes the connection: the status was sent, so an error can't be reported.
+ * Closes the connection: the status is already sent, so a later error can't be
+ * reported otherwise.
  */
 
 static void

@@ -193,7 +193,7 @@ ngx_http_xet_hub_tree_answered(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* Adds the link to the next page, and copies the commit for other parts. */
+/* Adds the link to the next page, and copies the commit for later parts. */
 
 static ngx_int_t
 ngx_http_xet_hub_tree_first(ngx_http_request_t *r,
@@ -229,8 +229,7 @@ ngx_http_xet_hub_tree_first(ngx_http_request_t *r,
 
 
 /*
- * Copies a string, because the rows that contain it are freed before it is
- * used.
+ * Copies a string, because its row is freed before the string is used.
  */
 
 static void
@@ -356,7 +355,7 @@ ngx_http_xet_hub_paths_parse(void *data, u_char *text, size_t len)
 
 
 /*
- * Adds a requested path; an invalid path is treated as one that does not
+ * Adds a requested path.  An invalid path is treated like a path that does not
  * exist.
  */
 

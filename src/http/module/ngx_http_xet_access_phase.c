@@ -8,7 +8,7 @@
  * 200 with the whole file if it does not accept the ranges: too many ranges,
  * an If-Range that fails, or ranges that are larger than the file in total.
  * So a request that the signature does not exactly cover is rejected before
- * the filter.  The data filter checks the final response.
+ * the range filter runs.  The data filter checks the final response.
  */
 
 #include "ngx_http_xet.h"
@@ -32,12 +32,12 @@ static ngx_int_t ngx_http_xet_data_etag(ngx_http_request_t *r,
 
 
 /*
- * Handles subrequests, requests of foreign pages, and bodies to verify.  They
- * need the preaccess phase: "satisfy any" may bypass a handler of the access
- * phase, and nginx skips the access phase for subrequests.  So a subrequest is
- * rejected where tokens or signatures are required.  The subrequests by which
- * nginx fetches slices and updates a cache start after this phase, when their
- * main request is already checked.
+ * Rejects subrequests, checks the origin of requests from web pages, and
+ * verifies bodies.  These checks are in the preaccess phase, because "satisfy
+ * any" may bypass a handler of the access phase, and nginx skips the access
+ * phase for subrequests.  The subrequests by which nginx fetches slices and
+ * updates a cache start after this phase, when their main request is already
+ * checked.
  */
 
 ngx_int_t
@@ -135,8 +135,8 @@ ngx_http_xet_access_handler(ngx_http_request_t *r)
 
 
 /*
- * Checks only "xet_require_tls" for tokens, because the routes of the Hub
- * check permissions themselves.
+ * Checks only that tokens are sent with TLS ("xet_require_tls"), because the
+ * routes of the Hub check permissions themselves.
  */
 
 static ngx_int_t
@@ -163,7 +163,7 @@ ngx_http_xet_hub_access(ngx_http_request_t *r)
 
 /*
  * Creates the audit record with the action of the request, if the action is
- * logged.  A request from another location keeps its first record.
+ * logged.  A request that nginx has redirected keeps its first record.
  */
 
 static void
@@ -199,7 +199,7 @@ ngx_http_xet_audit_access(ngx_http_request_t *r)
     now.mode = audit->mode;
     *audit = now;
 
-    /* a limit may already have verified the token */
+    /* the key of a limit may already have verified the token */
 
     audit->auth = ngx_http_xet_ctx_of(r)->auth;
 }

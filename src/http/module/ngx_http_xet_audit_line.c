@@ -7,8 +7,8 @@
  * The details are in the record of ngx_http_xet_audit.c.  A request may be
  * rejected before it has a record (by nginx itself, by "deny" or "limit_req").
  * Its location and path then decide whether it is logged.  The variable is
- * empty if nothing is logged: the request is not a write and was not rejected,
- * has another location, or is a subrequest.
+ * empty if nothing is logged: the request is a read that was not rejected, is
+ * in a location of another module, or is a subrequest.
  *
  * A line contains no token, no arguments and no header of the client.  Strings
  * from outside (subject, repo, path) are written as JSON, without control
@@ -45,7 +45,7 @@ ngx_http_xet_audit_init(ngx_conf_t *cf)
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    /* an indexed variable has the same value for all users */
+    /* nginx caches an indexed variable, so all logs get the same value */
 
     xmcf->request_id = ngx_http_get_variable_index(cf, &name);
 
@@ -136,9 +136,9 @@ ngx_http_xet_audit_line(ngx_http_request_t *r, ngx_str_t *line)
 
 
 /*
- * Whether a request without a record belongs to this module: its location
- * does, or "xet_error" has answered it, or its server has such locations and
- * rejected it before it had a location.
+ * Whether a request without a record belongs to this module: it is in a
+ * location of this module; or its server has such locations, and the request
+ * was rejected before nginx chose a location, or "xet_error" has responded.
  */
 
 static ngx_uint_t

@@ -19,7 +19,7 @@
 #define NGX_HTTP_XET_READ_OBJECTS  (2 * 1024 * 1024)
 
 
-/* The unset value and the merge function of each kind of directives.def. */
+/* The unset value and the merge function of each kind in directives.def. */
 
 #define XET_UNSET_FLAG(value)    value = NGX_CONF_UNSET;
 #define XET_UNSET_NUM(value)     value = NGX_CONF_UNSET_UINT;
@@ -246,10 +246,10 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
 
 /*
- * Merges the role of a location.  Handlers are not inherited.  But the blocks
- * of "if" and "limit_except" are also locations.  nginx runs the handler of
- * the location around an "if", but the handler of the "limit_except" block
- * itself, so that block needs a copy.
+ * Merges the role of a location.  Nested locations do not inherit roles, but
+ * the blocks of "if" and "limit_except", which nginx treats as locations, do.
+ * For an "if" block nginx runs the handler of the enclosing location, but a
+ * "limit_except" block needs its own copy of the handler.
  */
 
 static void
@@ -382,7 +382,7 @@ ngx_http_xet_conf_core(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
 
     clcf->etag = 0;
 
-    /* with a limit, newer nginx does not reject ranges by their overhead */
+    /* without a limit, newer nginx rejects ranges with a large overhead */
 
     clcf->max_ranges = ngx_min(clcf->max_ranges, XET_SIGN_RANGES_MAX);
 
@@ -434,7 +434,7 @@ ngx_http_xet_conf_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
     conf->token.aud.len = conf->audience.len;
     conf->token.skew = (uint64_t) conf->leeway;
 
-    /* cached results are valid only in locations with the same rules */
+    /* cached results of checks are valid only for the same rules */
 
     xet_hash_keyed(xmcf->token_mark.bytes, conf->issuer.data,
                    conf->issuer.len, &mark);

@@ -3,8 +3,8 @@
  * Rejects "xet_read_only on" and "xet_delete off" where they have no effect.
  *
  * Only locations of this module implement the two directives.  A server
- * without such locations, for example an edge, passes requests on.  Its
- * operator would rely on a directive that has no effect.
+ * without such locations, for example an edge, passes requests to another
+ * server.  Its operator would rely on a directive that has no effect.
  *
  * Runs once, in postconfiguration, in the master, when all locations are
  * merged.

@@ -141,7 +141,7 @@ ngx_http_xet_expose_hub(ngx_http_xet_main_conf_t *xmcf)
 
 /*
  * Whether a Hub distinguishes its callers: by tokens, or by the user or the
- * owners that a front end has determined.  If everyone owns all namespaces,
+ * owners that a front end has determined.  If everyone owns all name spaces,
  * the Hub does not distinguish callers.
  */
 
@@ -212,8 +212,8 @@ ngx_http_xet_expose_leak(ngx_http_xet_conf_location_t *loc)
 
 
 /*
- * Whether a location reads data; an exact location may have a route that
- * doesn't.
+ * Whether a location reads data.  Only an exact location ("=") can be limited
+ * to a route that reads no data.
  */
 
 static ngx_uint_t
@@ -254,8 +254,8 @@ ngx_http_xet_expose_reads(ngx_http_xet_conf_location_t *loc)
 
 
 /*
- * Whether "xet_hub_expose" of loc has an effect, in loc or in a location
- * inside.
+ * Whether "xet_hub_expose" of loc has an effect, in loc or in a nested
+ * location.
  */
 
 static ngx_uint_t

@@ -4,8 +4,8 @@
  * and reading of files with a secret.  The data read is wiped when the keys
  * are made, and the keys are wiped with the configuration.
  *
- * LFS URLs and ids of grants permit writing, so their keys are derived from
- * the keys that sign tokens, with which one could write anyway.
+ * LFS URLs and ids of grants permit writing.  So their keys are derived from
+ * the keys that sign tokens: the holder of such a key can write anyway.
  */
 
 #include "ngx_http_xet.h"
@@ -381,9 +381,9 @@ ngx_http_xet_conf_wipe(ngx_str_t *s)
 
 
 /*
- * Derives the key for upload grants from a URL key if no key signs tokens.
- * Everyone who can connect may upload then, so any key that all nodes share is
- * sufficient.
+ * Derives the key for upload grants from a URL key if no key signs tokens.  In
+ * this case everyone who can connect may upload, so any key that all nodes
+ * share is sufficient.
  */
 
 ngx_int_t
@@ -496,7 +496,7 @@ ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    /* cached results are valid only for the same keys */
+    /* cached results of checks are valid only for the same keys */
 
     xet_hash_keyed(xmcf->token_mark.bytes, content.data, content.len,
                    &xmcf->token_mark);
@@ -629,7 +629,7 @@ ngx_http_xet_conf_add_secret(ngx_conf_t *cf, xet_key_file_t *f,
 
 
 /*
- * Adds a key that can sign; the first one of all files is used to sign.  Takes
+ * Adds a key that can sign; the first such key of all files signs.  Takes
  * ownership of key: on failure the key is destroyed.
  */
 

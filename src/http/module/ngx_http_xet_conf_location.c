@@ -3,10 +3,10 @@
  * The positions of directives and locations in the configuration files, for
  * errors that are found after these files are parsed.
  *
- * While nginx parses, its errors contain the current line.  Conflicts between
- * directives are found when blocks are merged, and targets of requests when
- * all blocks are merged.  At that time the current line is the end of "http".
- * So each directive of this module records its file and line here, for the
+ * While nginx parses, its errors contain the current line.  But conflicts
+ * between directives are found when blocks are merged, and wrong targets of
+ * URLs after all merges, when the current line is the end of "http".  So each
+ * directive of this module records its file and line here, for the
  * configuration that the directive sets.  Every location is recorded when it
  * is merged, with its outer location.  Both lists are in the temporary pool of
  * the configuration, and are freed after loading.

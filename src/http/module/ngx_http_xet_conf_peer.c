@@ -251,7 +251,7 @@ ngx_http_xet_conf_peer_token(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
         /* void */
     }
 
-    /* the syntax of RFC 6750, which also excludes key files with ":" */
+    /* the syntax of RFC 6750; it has no ":", so key files are rejected */
 
     for (p = content.data; p < content.data + len; p++) {
         if (!xet_is_alnum(*p)
@@ -360,7 +360,7 @@ ngx_http_xet_conf_peer_local(ngx_str_t *host)
 }
 
 
-/* Rejects the store as its own peer: its copies have the same damage. */
+/* Rejects the store as its own peer, which can't repair its own copies. */
 
 ngx_int_t
 ngx_http_xet_conf_peers(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)

@@ -200,8 +200,8 @@ ngx_http_xet_conf_hub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * Sets the content handler of a location.  A location has one: the last one
- * that was set.  Warns if another handler was set before.
+ * Sets the content handler of a location, which has only one handler.  Warns
+ * if another handler was set before.
  */
 
 static void
@@ -237,7 +237,7 @@ ngx_http_xet_conf_monitor(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is duplicate";
     }
 
-    /* without an argument, the first row applies */
+    /* the first row is the default for a directive without an argument */
 
     e = cmd->post;
     value = cf->args->elts;
@@ -566,8 +566,8 @@ ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 /*
  * xet_token_epoch off | [number] [period=time];
  *
- * ngx_http_xet_token.c explains how number and period are used, and why the
- * number must be small if there is a period.
+ * ngx_http_xet_token.c explains how number and period are used.  With a period,
+ * the number has at most two digits.
  */
 
 char *

@@ -3,12 +3,12 @@
  * Warnings of "nginx -t" about configurations that load but do not work as
  * intended.
  *
- * Each warning states the effect on clients and the correction.  A check warns
- * only when it is sure.  It ignores values with variables, URLs of other
- * machines, and locations that no such request can reach.  The checks route
- * sample requests with ngx_http_xet_conf_location_find() instead of comparing
- * names of locations, so that nested locations and regular expressions work as
- * at run time.
+ * Each warning states the effect on clients and the correction.  The checks
+ * warn only of definite errors.  They ignore values with variables, URLs of
+ * other machines, and locations that no request of a client can reach.  They
+ * route sample requests with ngx_http_xet_conf_location_find() instead of
+ * comparing names of locations, so that nested locations and regular
+ * expressions work as at run time.
  *
  * Runs once, in postconfiguration, in the master, when locations are merged
  * and the listening addresses of servers are known.
@@ -239,7 +239,7 @@ ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 
         if (p[i].conf->api) {
 
-            /* the tokens may be meant for such locations */
+            /* the tokens may be meant for this location */
 
             if (!p[i].conf->repos) {
                 return;
@@ -562,8 +562,8 @@ ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
                                   page[j].status, &page[j].value.value);
 
             /*
-             * one warning: inner locations and the other statuses have the
-             * same target
+             * one warning is enough: nested locations and the other statuses
+             * have the same target
              */
 
             return;

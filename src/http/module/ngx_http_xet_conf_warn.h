@@ -39,8 +39,8 @@ ngx_uint_t ngx_http_xet_warn_data(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 
 /*
- * Whether a location or server has directives of the rewrite module.  With
- * first, whether the first of these directives is "return".
+ * Whether a location or server has directives of the rewrite module or, if
+ * first is set, whether the first of these directives is "return".
  */
 ngx_uint_t ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *loc, ngx_uint_t first);
@@ -74,8 +74,8 @@ void ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 
 /*
- * Warns if workers can't read the file in the parameter name of the current
- * directive; what is the consequence, for the message.
+ * Warns if workers can't read the file.  The message contains the name of the
+ * directive's parameter with this file, and the consequence, which is in what.
  */
 void ngx_http_xet_warn_reader(ngx_conf_t *cf, const char *name,
     ngx_str_t *file, const char *what);

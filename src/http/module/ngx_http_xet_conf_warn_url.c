@@ -4,8 +4,8 @@
  *
  * The URL of a xorb consists of "xet_url_base" and a path.  A request for the
  * URL reaches a server and a location of some nginx, and ends at a file below
- * root or alias.  Each of these steps is configured in another place.  The
- * checks in this file follow the steps, as far as they are in this nginx;
+ * root or alias.  Each of these steps is configured in a different place.  The
+ * checks in this file follow those steps that are configured in this nginx;
  * other checks are in ngx_http_xet_conf_warn.c.  This file also has the sample
  * requests and functions that other checks use.
  */
@@ -181,9 +181,9 @@ ngx_http_xet_warn_comes(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 
 
 /*
- * Finds out where nginx looks up a xorb below prefix.  Returns NGX_OK if this
- * is in the store, NGX_ERROR if it is elsewhere, or NGX_DECLINED if the
- * request does not reach this location.
+ * Finds the path of a file that nginx opens for a xorb below prefix.  Returns
+ * NGX_OK if the file is in the store, NGX_ERROR if it is elsewhere, or
+ * NGX_DECLINED if the request does not reach this location.
  */
 
 static ngx_int_t

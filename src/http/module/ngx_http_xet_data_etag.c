@@ -3,10 +3,10 @@
  * Sets the ETag of data that nginx fetches from a bucket or an origin, and
  * removes headers that reveal the origin.
  *
- * The ETag is the name of the copy, as for a folder, and not the ETag of the
- * store.  The store's ETag changes if the same bytes are uploaded in other
+ * The ETag is the name of the copy, as with a store in a folder, and not the
+ * ETag of the bucket, which changes if the same bytes are uploaded in other
  * parts, or moved.  The bytes under a name never change, so all slices in a
- * cache fit together, whatever ETags the store has sent.  For this reason
+ * cache fit together, whatever ETags the bucket has sent.  For this reason
  * conf/xet_bucket.conf and conf/edge.conf hide the store's ETag, which nginx's
  * slice filter would compare.
  *

@@ -16,9 +16,10 @@
  *
  *     ngx_http_xet_guard_module             checks the final header
  *     ngx_http_range_header_filter_module
- *     ngx_http_xet_range_module             stores the range filter
+ *     ngx_http_xet_range_module             saves a pointer to the range filter
  *         gzip
- *     ngx_http_xet_coding_module            stores gzip, or the range filter
+ *     ngx_http_xet_coding_module            saves a pointer to the gzip filter
+ *                                           (without gzip: the range filter)
  *         ssi, charset, sub, ...
  *     ngx_http_xet_data_module              skips filters: data continues at
  *                                           the range filter, the API at gzip
@@ -31,11 +32,11 @@
  * passes the body unchanged.
  *
  * gzip compresses only whole responses, never ranges.  The digest headers of a
- * file are for its bytes, not for the output of gzip, so they are removed from
+ * file cover its bytes, not the output of gzip, so they are removed from
  * compressed responses.
  *
- * "config" gives a dynamic module its position in the order of modules.  The
- * positions are checked when the configuration is loaded.
+ * The build script "config" sets the order of these modules.  The order is
+ * checked when the configuration is loaded.
  */
 
 #include "ngx_http_xet.h"
@@ -281,8 +282,8 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
 
     /*
      * RFC 9530: a digest is computed from the encoded content.  Encoded
-     * responses of this module have no digest.  So if there are both, a filter
-     * has encoded the response, in this nginx or at an edge.
+     * responses of this module have no digest.  So a response with a coding and
+     * a digest was encoded by a filter, in this nginx or in its upstream.
      */
 
     if ((xlcf->api || xlcf->verify_body) && ngx_http_xet_guard_coded(r)) {

@@ -10,10 +10,10 @@
  *
  * The access log: the request line, the arguments and the referrer are
  * overwritten in place before nginx's own handler of the log phase.  So it
- * does not matter which variables a format uses, or which are already
- * evaluated.  The request is finished at this time, and nothing else needs the
- * strings.  In a subrequest, copies are masked, because the main request
- * continues.
+ * does not matter which variables a log format uses, or which of them nginx
+ * has already evaluated.  The request is finished at this time, and nothing
+ * else needs the strings.  In a subrequest, copies are masked, because the main
+ * request continues.
  *
  * The logs belong to the cycle.  The writers are removed before the cycle is
  * destroyed, because nginx also unloads the module then.
@@ -224,7 +224,7 @@ ngx_http_xet_mask_handler(ngx_http_request_t *r)
         xet_mask(referer->data, referer->len);
     }
 
-    /* arguments may be a constant string of the configuration */
+    /* mask a copy, since arguments may be a constant of the configuration */
 
     return (ngx_http_xet_mask_user(r) == NGX_OK
             && ngx_http_xet_mask_copy(r, &r->args) == NGX_OK)

@@ -128,7 +128,7 @@ static ngx_http_xet_mount_t  ngx_http_xet_data_mount = {
 #define XET_BOUNDS(low, high)                                                 \
     &(ngx_conf_num_bounds_t) { ngx_conf_check_num_bounds, low, high }
 
-/* The allowed arguments and the setter of each kind of directives.def. */
+/* The allowed arguments and the setter of each kind in directives.def. */
 
 #define XET_SET_FLAG   NGX_CONF_FLAG, ngx_conf_set_flag_slot
 #define XET_SET_NUM    NGX_CONF_TAKE1, ngx_http_xet_conf_num
@@ -371,8 +371,8 @@ ngx_http_xet_init(ngx_conf_t *cf)
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
     /*
-     * security directives without effect are errors, even if the module is not
-     * used otherwise
+     * reject security directives that have no effect, even if no location uses
+     * this module
      */
 
     if (ngx_http_xet_conf_expose(cf, xmcf) != NGX_OK
@@ -531,7 +531,7 @@ ngx_http_xet_check_files(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
 /*
  * Reduces the open file caches.  A cache for more files than the worker may
  * open would take all file descriptors and never close them.  So the caches
- * share the descriptors that connections leave free, but at least a quarter of
+ * share the descriptors that connections do not need, but at least a quarter of
  * the worker's limit.
  */
 

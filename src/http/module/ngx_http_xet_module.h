@@ -142,7 +142,7 @@ ngx_int_t ngx_http_xet_conf_location(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *outer, ngx_http_xet_loc_conf_t *conf);
 
 /*
- * Logs like ngx_conf_log_error(), with the file and line of the directive name
+ * Logs like ngx_conf_log_error(), with the file and line of the named directive
  * in conf or in an outer level.  If the directive is not in the configuration,
  * uses the position of the directive that gave the location its role.
  */
@@ -226,7 +226,7 @@ char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* Records the names of a location's server, which nginx frees later. */
+/* Copies the names of a location's server; nginx frees its own list later. */
 ngx_int_t ngx_http_xet_conf_names(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *conf);
 

@@ -2,14 +2,14 @@
 /*
  * Finds the row of routes.def for a URI and a method, and calls its handler.
  *
- * The path after "xet_api_base" is [/v1|/v2] and the form of a route.  It may
- * start with an epoch, /e<digits>, which the router ignores.  Clients
- * cache by endpoint, so another epoch makes them start with an empty
- * cache (ngx_http_xet_token.c).  A xorb path may have any namespace prefix:
- * there is one namespace, and clients name it differently (docs/protocol.md).
+ * The path after "xet_api_base" is [/v1|/v2] and the form of a route.  The path
+ * may start with an epoch, /e<digits>, which the router ignores.  Clients cache
+ * by endpoint, so another epoch makes them start with an empty cache
+ * (ngx_http_xet_token.c).  A xorb path may have any prefix: all prefixes are
+ * equivalent, and clients use different ones (docs/protocol.md).
  *
- * The phases, the handler, variables, metrics and the audit log look the match
- * up when they need it.
+ * The phases, the handler, variables, metrics and the audit log look up the
+ * match when they need it.
  */
 
 #include "ngx_http_xet.h"
@@ -436,7 +436,7 @@ ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name)
 }
 
 
-/* Rows with the same label, for other names or versions, share an index. */
+/* Sets the index of each row; rows with the same label share an index. */
 
 void
 ngx_http_xet_route_count_init(ngx_uint_t hub)
@@ -496,7 +496,8 @@ ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
     const ngx_http_xet_match_t  *match;
 
     /*
-     * require a token by default: without one, clients can't discover routes
+     * require a token by default, so that clients without a token can't find
+     * out which routes exist
      */
 
     *token = 1;

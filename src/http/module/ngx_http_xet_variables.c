@@ -1,9 +1,9 @@
 
 /*
- * Variables with the caller, and with the object of the request.  They may be
- * evaluated before the access phase, for example by limit_req, so evaluating
- * them verifies the token.  Their values depend on the rules of a location.
- * Values are not cached, since the request may move to another location.
+ * Variables that contain the caller, or the object of the request.  They may
+ * be evaluated before the access phase, for example by limit_req, so evaluating
+ * them verifies the token.  Their values depend on the token rules of the
+ * location, and are not cached, since nginx may redirect the request.
  */
 
 #include "ngx_http_xet.h"
@@ -215,9 +215,9 @@ ngx_http_xet_variable_route(ngx_http_request_t *r,
 
 
 /*
- * The arguments with which an edge sends a request to its origin.  Empty
- * unless the signature of the main request was checked.  Subrequests for
- * slices have the same value.
+ * The arguments that an edge sends to its origin.  The value is empty unless
+ * the signature of the main request was checked.  Subrequests for slices have
+ * the same value.
  */
 
 static ngx_int_t
@@ -243,9 +243,9 @@ ngx_http_xet_variable_args(ngx_http_request_t *r,
 
 
 /*
- * The path and headers of nginx's request to the object store.  Empty unless
- * the signature of the main request was checked.  The path is also needed for
- * a cache lookup, the headers only for a miss.
+ * The path and headers of nginx's request to the object store.  The value is
+ * empty unless the signature of the main request was checked.  The path is also
+ * needed for a cache lookup, the headers only for a miss.
  */
 
 static ngx_int_t

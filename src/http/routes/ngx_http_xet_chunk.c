@@ -5,10 +5,10 @@
  * A miss is always 404: after any other response without a usable shard, a
  * client aborts its whole upload.  A hit is a shard with keyed chunk hashes:
  * of the xorb that fits best, and of other xorbs that the client will probably
- * need next.  The key depends on the period, not on the response: clients
- * search one collection per key, and store equal responses only once.
+ * need next.  All responses of a period have the same key: clients search one
+ * collection per key, and store equal responses only once.
  *
- *     handler -> queried -> job (thread: keys up to 65536 hashes) -> done
+ *     handler -> queried -> job (thread: up to 65536 keyed hashes) -> done
  *                        `-> advertised -> queried, once per xorb and day
  *
  * A registered xorb whose file is missing is left out, so that the client
@@ -17,9 +17,9 @@
  *
  * A response is a promise: clients store it, and later refer to the xorb
  * without an upload.  So, before the first response of a day, the day is
- * recorded for the collector.  Then the chunk is looked up again, because the
- * xorb may have been collected in the meantime.  If the look-up finds another
- * xorb each time, the response is a miss after some attempts.
+ * recorded for the garbage collector.  Then the chunk is looked up again,
+ * because the xorb may have been collected in the meantime.  If each look-up
+ * finds another xorb, the response is a miss after some attempts.
  */
 
 #include "ngx_http_xet.h"
@@ -154,7 +154,7 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r)
 
 
 /*
- * The xorbs are recorded as advertised.  Looks up the chunk again, because the
+ * Looks up the chunk again, after its xorbs were recorded as advertised: the
  * update has freed the rows.
  */
 
@@ -312,7 +312,7 @@ ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
 
     if (chunk->damage.xorbs.n && ngx_http_xet_query_again(r)) {
 
-        /* a standby may have an old row: the primary knows the current copy */
+        /* a standby may have an old row; ask the primary for the current one */
 
         ngx_http_xet_damage_destroy(&chunk->damage);
 

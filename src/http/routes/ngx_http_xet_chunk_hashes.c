@@ -11,12 +11,12 @@
  *               after the last term: makes the JSON
  *     done      requests the next slices or terms, or sends the response
  *
- * Memory: a window of terms, a window of chunk lists, and the result.  The
- * result is limited by the number of nodes and of unchanged terms: as JSON 7
- * MB for one range, and 15 MB for a thousand ranges.  Real files have some
- * dozen nodes per range; a file with long runs of the same chunk may have a
- * node for each chunk.  The state belongs to the thread while a job runs, else
- * to the event loop.
+ * Memory: a window of terms, a window of chunk lists, and the result.  Limits
+ * for nodes and unchanged terms bound the JSON of the result: 7 MB for one
+ * range, and 15 MB for a thousand ranges.  Real files have some dozen nodes per
+ * range; a file with long runs of the same chunk may have a node for each
+ * chunk.  The state belongs to the thread while a job runs, else to the event
+ * loop.
  */
 
 #include "ngx_http_xet.h"
@@ -27,7 +27,7 @@
 
 #define NGX_HTTP_XET_DIRTY_MAX     1024
 #define NGX_HTTP_XET_NODES_MAX     16384
-#define NGX_HTTP_XET_NODES_RANGE   64          /* more nodes for each range */
+#define NGX_HTTP_XET_NODES_RANGE   64          /* more nodes per range */
 #define NGX_HTTP_XET_CLEAN_MAX     65536       /* unchanged terms */
 #define NGX_HTTP_XET_HASHES_TERMS  256
 #define NGX_HTTP_XET_HASHES_CHUNKS (2 * XET_XORB_CHUNKS_MAX)
@@ -47,7 +47,7 @@ struct ngx_http_xet_hashes_s {
     ngx_uint_t              next;              /* next term for the core */
     ngx_http_xet_slices_t   window;
 
-    ngx_pool_t             *pool;              /* of windows and JSON */
+    ngx_pool_t             *pool;              /* for windows and JSON */
     xet_edit_ranges_t       edits;
     xet_buf_t               buf;
     xet_status_t            status;
@@ -123,7 +123,7 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
     }
 
     /*
-     * the client will upload afterwards, which needs the primary anyway
+     * the client will upload next, and uploads need the primary anyway
      */
 
     ngx_http_xet_query_primary(r);
@@ -426,7 +426,7 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
         if (h->edits.gap.over
             || h->edits.nverifications > NGX_HTTP_XET_CLEAN_MAX)
         {
-            /* after XET_EDIT_RANGES_SIZE clients upload the whole file */
+            /* after this error, clients upload the whole file */
             return XET_EDIT_RANGES_SIZE;
         }
 

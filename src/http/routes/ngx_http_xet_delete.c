@@ -2,14 +2,14 @@
 /*
  * DELETE files/{file} and DELETE repo.
  *
- *     files  handler -> with repos, removes the file from the token's repo;
- *            without repos, removes the file from the store, unless a repo
+ *     files  handler -> if files belong to repos, removes the file from the
+ *            token's repo, else removes the file from the store, unless a repo
  *            contains it -> 204
  *     repo   handler -> deletes the token's repo with all its references, in
  *            one transaction -> 204
  *
  * Both routes delete rows before the response is sent, so the file is not
- * found any more.  The collector later finds the bytes that are unused.  A
+ * found any more.  The garbage collector later removes unused bytes.  A
  * statement that is repeated after its session was lost returns the result of
  * the first execution.
  */

@@ -11,9 +11,9 @@
  * the hash is the ETag.  A media type is sent only with ?filename; otherwise
  * the type is application/octet-stream, which a browser does not interpret.
  *
- * PUT and POST: headers about the content -> the ingest service: chunks,
- * dedup, xorbs, registration -> a response with the hash of the file, and how
- * many of its bytes were new.
+ * PUT and POST: checks headers about the content -> the ingest service (chunks,
+ * dedup, xorbs, registration) -> a response with the hash of the file, and the
+ * number of its bytes that were new.
  */
 
 #include "ngx_http_xet.h"
@@ -297,7 +297,7 @@ ngx_http_xet_file_put_digest(ngx_http_request_t *r, const char *name,
 
     if (status != XET_OK) {
 
-        /* the header has only unsupported algorithms: it is ignored */
+        /* ignore a header that has only unsupported algorithms */
 
         return (status == XET_DONE) ? XET_OK : status;
     }

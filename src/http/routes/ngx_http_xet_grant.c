@@ -85,7 +85,7 @@ ngx_http_xet_grant_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     if (!xlcf->grants) {
 
-        /* the body describes the xorb for a grant, which is not made here */
+        /* only grants, which are off here, need the body's description */
 
         rc = ngx_http_xet_drop_body(r);
 
@@ -135,7 +135,7 @@ ngx_http_xet_grant_feed(void *data, u_char *buf, size_t len, ngx_uint_t last,
 
     if (rc == XET_DONE) {
 
-        /* checksums of other types can't be signed */
+        /* an unsupported checksum can't be signed: give no grant */
 
         g->grant.length = 0;
 
@@ -410,7 +410,7 @@ ngx_http_xet_commit_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_commit_t *c = data;
 
-    /* count the upload for its caller, whether it is valid or not */
+    /* count the upload for the caller's limit, even if it is invalid */
 
     ngx_http_xet_ctx_of(r)->worth = c->stage.size;
 

@@ -5,7 +5,7 @@
  * The checks are a statement that does not wait behind others, a file written
  * by a thread, and the worker's last write test.  The statement uses the read
  * pool or, if all sessions of that pool are busy, the ping pool.  Statements
- * that wait for a lock or a slow disk are shown in the numbers of their pools.
+ * that wait for a lock or a slow disk appear in the metrics of their pools.
  * They do not make the check fail: another node would have the same problem,
  * and this node still serves data.
  *
@@ -111,8 +111,8 @@ ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     /*
-     * If the store does not belong to this database, no session is opened.
-     * The test of the store detects that, and the response is its error.
+     * no session is opened if the store does not belong to this database: the
+     * test of the store then returns the error to send
      */
 
     handler = (rc == NGX_OK) ? ngx_http_xet_health_probed

@@ -21,7 +21,7 @@ struct ngx_http_xet_batch_req_s {
     xet_hash_t             *hashes;            /* requested, each once */
     ngx_uint_t              n;
     ngx_http_xet_array_t    files;
-    ngx_uint_t              file;              /* index in hashes; n: no row */
+    ngx_uint_t              file;              /* index in hashes; n: none */
     xet_plan_t              plan;
     ngx_pool_t             *pool;
 };

@@ -14,7 +14,7 @@
 
 typedef enum {
     NGX_HTTP_XET_ANY = 0,              /* no token is required */
-    NGX_HTTP_XET_READS,                /* Hub: none if "xet_hub_public" */
+    NGX_HTTP_XET_READS,                /* not if "xet_hub_public" */
     NGX_HTTP_XET_BROWSES,              /* as READS, for a web page */
     NGX_HTTP_XET_KNOWN,
     NGX_HTTP_XET_WRITES,
@@ -94,9 +94,9 @@ typedef ngx_int_t (*ngx_http_xet_xorb_missing_pt)(ngx_http_request_t *r,
     void *data);
 
 /*
- * Looks up a xorb.  The response is 200 if the client may refer to the xorb
- * without an upload, else that of missing(), or 404 if missing is NULL.
- * Returns the result of sending the statement.
+ * Looks up a xorb.  If the client may refer to the xorb without an upload,
+ * responds with 200, else calls missing(), or responds with 404 if missing is
+ * NULL.  Returns the result of sending the statement.
  */
 ngx_int_t ngx_http_xet_xorb_ask(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
     ngx_http_xet_xorb_missing_pt missing, void *data);
@@ -116,8 +116,8 @@ ngx_uint_t ngx_http_xet_token_hub(const ngx_str_t *repo);
 
 /*
  * Sends a token with these claims, and its endpoint according to the
- * configuration of the location.  Returns what the functions of ngx_http_xet.h
- * that send a response return.
+ * configuration of the location.  Returns the same as the functions of
+ * ngx_http_xet.h that send a response.
  */
 ngx_int_t ngx_http_xet_token_give(ngx_http_request_t *r,
     xet_token_claims_t *claims);

@@ -7,8 +7,8 @@
  *     the register service (verifies and commits the files) -> registered ->
  *     200
  *
- * The CAS info section is only parsed: the store knows its own xorbs, and does
- * not use what a client says about them.
+ * The CAS info section is parsed, but not used: the database describes the
+ * xorbs of the store, and a client's description is not trusted.
  *
  * In v2 the response reports the progress in frames (docs/protocol.md, shard
  * frames).  An error before the first frame is sent as a status, as in v1; a

@@ -9,13 +9,12 @@
  * Hub, as JSON and in headers (docs/protocol.md, token endpoint).
  *
  * With "xet_token_epoch" the endpoint of a token with write access ends
- * in /e<digits>, which the router skips.  Clients cache their uploads under
- * the text of the endpoint, so they forget them when the text changes.  The
- * last eight digits are the minute, since 1970, in which the current period
- * began; the digits before are the configured number.  So a text can recur
- * only with the same number and within the same period, whatever periods and
- * clocks were used before, and the cache of a client is never older than the
- * period.
+ * in /e<digits>, which the router skips.  Clients cache their uploads by
+ * endpoint, so they forget these uploads when the endpoint changes.  The last
+ * eight digits are the minute, since 1970, in which the current period began;
+ * the digits before are the configured number.  So an endpoint can recur only
+ * with the same number and within the same period, even if periods or clocks
+ * were changed, and the cache of a client is never older than the period.
  */
 
 #include "ngx_http_xet.h"

@@ -1,7 +1,7 @@
 
 /*
- * GET usage: how much the repo and the subject of the token use, and how much
- * is left if there are limits.
+ * GET usage: reports the usage of the token's repo and subject, and the amount
+ * left if they have limits.
  *
  * The number of a caller's stored bytes reveals whether other users have
  * stored the same bytes.  So it is reported only if a limit reveals it anyway,
@@ -31,7 +31,7 @@ ngx_http_xet_usage_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 static void
 ngx_http_xet_usage_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    /* without a row: the request has neither a repo nor a subject */
+    /* no row means that the request has neither a repo nor a subject */
 
     if (rc == NGX_OK || rc == NGX_DECLINED) {
         rc = ngx_http_xet_usage_send(r);

@@ -8,7 +8,8 @@
  *            ngx_http_xet_xorb_commit(): the row in PostgreSQL -> 200
  *     HEAD   handler -> the row -> head_job: checks that the copy exists ->
  *            advertised, once per xorb and day -> 200
- *     ask    as HEAD, if the client may refer to the xorb without an upload
+ *     ask    like HEAD, but 200 only if the client may refer to the xorb
+ *            without an upload (ngx_http_xet_xorb_ask())
  *     GET    handler -> the row -> redirect to the data location
  *
  * Bytes are durable before the row is written, and the row is committed before
@@ -434,7 +435,7 @@ ngx_http_xet_xorb_missing(ngx_http_request_t *r)
 /*
  * Sends 200, which is a promise like a dedup response: the client will refer
  * to the xorb without an upload; old clients do so after HEAD, too.  So the
- * day is recorded for the collector before the 200 is sent.
+ * day is recorded for the garbage collector before the 200 is sent.
  */
 
 static ngx_int_t
@@ -456,8 +457,8 @@ ngx_http_xet_xorb_promise(ngx_http_request_t *r, ngx_http_xet_xorb_head_t *x)
 
 
 /*
- * The xorb is recorded as advertised: sends 200.  If the xorb was collected
- * before it was recorded, the response is that of a missing xorb.
+ * Sends 200, after the xorb was recorded as advertised.  If the xorb was
+ * collected before that, responds as for a missing xorb.
  */
 
 static void
