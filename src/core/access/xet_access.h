@@ -25,7 +25,7 @@
  *     url:ID:HEX      signs data URLs (xet_sign.c); shared by all servers that
  *                     sign or check them, and the only key of an edge server
  *     token:ID:HEX    the secret of HS256 tokens (xet_jwk.c)
- *     dedup:HEX       the secret for responses about known chunks
+ *     dedup:HEX       the secret from which the dedup keys are derived
  *
  * Empty lines and lines that begin with "#" are skipped.  A line with another
  * purpose, or without a purpose, is an error.
@@ -53,11 +53,11 @@ typedef struct {
     const uint8_t      *id;            /* points into the file */
     size_t              id_len;
 
-    /* for a token the decoded bytes, else XET_KEY_LEN derived bytes */
+    /* the decoded bytes of a token key, else XET_KEY_LEN derived bytes */
     size_t              secret_len;
     uint8_t             secret[XET_KEY_SECRET_MAX];
 
-    /* fingerprint of the decoded bytes, the same for every purpose */
+    /* fingerprint of the decoded bytes, independent of the purpose */
     uint8_t             mark[XET_KEY_LEN];
 
     char                fault[192];    /* error message without secrets */
@@ -69,7 +69,7 @@ void xet_key_begin(xet_key_file_t *f, xet_key_purpose_e purpose,
 
 /*
  * Reads the next key of the file and returns 1.  Returns 0 after the last key;
- * n is then 0 for a file without keys.  Returns -1 on errors and sets fault.
+ * n is then the number of keys.  Returns -1 on errors and sets fault.
  */
 int xet_key_next(xet_key_file_t *f);
 
@@ -104,8 +104,8 @@ xet_status_t xet_key_derive(uint8_t *out, const uint8_t *secret, size_t len,
 #define XET_JWK_RSA_MAX        8192
 #define XET_JWK_SIGNATURE_MAX  (XET_JWK_RSA_MAX / 8)
 #define XET_JWK_SIGN_MAX       64      /* bytes, xet_jwk_sign() */
-#define XET_JWK_CURVE_LEN      32      /* bytes of a number of either curve; a
-                                          signature has two of them */
+#define XET_JWK_CURVE_LEN      32      /* bytes of an integer of a curve; a
+                                          signature is two integers */
 #define XET_JWK_THUMBPRINT     43      /* characters */
 
 
@@ -235,9 +235,9 @@ void xet_jwk_set_destroy(xet_jwk_set_t *set);
 
 
 /*
- * Adds a key, which the set owns if XET_OK is returned.  Returns XET_JWK_COUNT
- * when the set is full.  Several keys may have the same id: each of them is
- * tried, so that a key can be rotated without changing its id.
+ * Adds a key.  On XET_OK the set owns the key.  Returns XET_JWK_COUNT when the
+ * set is full.  Several keys may have the same id: each of them is tried, so
+ * that a key can be rotated without changing its id.
  */
 xet_status_t xet_jwk_set_add(xet_jwk_set_t *set, xet_jwk_t *key);
 
@@ -280,8 +280,8 @@ const xet_jwk_t *xet_jwk_set_get(const xet_jwk_set_t *set, size_t i);
  *     claims   "exp" required, in seconds; "nbf", "iat" optional
  *              "iss", "aud" required if the parameters set them
  *              "sub" optional, the name of the user
- *              "scope" required, a list of words; "read", "write", "delete"
- *              and "admin" count
+ *              "scope" required, a list of words, of which only "read",
+ *              "write", "delete" and "admin" have a meaning
  *              "repo" optional, the only repository the token is valid for
  *              "contents" optional, true in a token that a Hub has issued
  *
@@ -314,8 +314,8 @@ typedef struct {
 
 
 typedef struct {
-    xet_token_text_t    iss;           /* required of a token unless NULL */
-    xet_token_text_t    aud;           /* required of a token unless NULL */
+    xet_token_text_t    iss;           /* required value; NULL: any */
+    xet_token_text_t    aud;           /* required value; NULL: any */
     uint64_t            skew;          /* tolerated clock skew, seconds */
     size_t              max;           /* characters, 0: XET_TOKEN_MAX */
 } xet_token_params_t;
@@ -335,8 +335,8 @@ typedef enum {
 
 
 typedef struct {
-    uint64_t            exp;           /* first second after the validity */
-    uint64_t            nbf;           /* first second of validity, or 0 */
+    uint64_t            exp;           /* invalid from this second on */
+    uint64_t            nbf;           /* valid from this second on, or 0 */
     uint64_t            iat;           /* time of issue, or 0 */
     xet_scope_e         scope;
     int                 contents;      /* issued by a Hub, for file data */
@@ -367,8 +367,8 @@ xet_status_t xet_token_verify(const xet_jwk_set_t *set,
 
 /*
  * Copies the "kid" of a token, for logs, to room, a buffer of XET_JWK_ID_MAX
- * bytes, and returns its length.  Returns 0 when the token has no "kid", or
- * one that no key can have.  The signature is not checked.
+ * bytes, and returns its length.  Returns 0 when the "kid" is absent or is not
+ * a valid key id.  The signature is not checked.
  */
 size_t xet_token_key_id(const uint8_t *token, size_t len, uint8_t *room);
 
@@ -390,7 +390,7 @@ int xet_token_repo_ok(const uint8_t *repo, size_t len);
 /* Returns the word of a scope in the claim "scope". */
 const char *xet_scope_name(xet_scope_e scope);
 
-/* Parses a scope: sets *scope and returns 1; returns 0 for any other text. */
+/* Parses a scope: sets *scope and returns 1; returns 0 for unknown text. */
 int xet_scope_parse(xet_scope_e *scope, const uint8_t *text, size_t len);
 
 /*
@@ -402,7 +402,7 @@ int xet_token_text_ok(const xet_token_text_t *text, size_t max);
 
 /*
  * Writes a token of *len characters, without a NUL, that xet_token_verify()
- * accepts with the same params.  The issuer and the audience are those of the
+ * accepts with the same params.  The issuer and the audience are taken from
  * params.  The key is a secret or a private key.  The same claims always give
  * the same token.
  *
@@ -427,17 +427,17 @@ xet_status_t xet_token_mint(const xet_jwk_t *key,
  *
  * where the name is the name of one stored copy of a xorb (xet_xorb.h).
  *
- * The signature covers every field that has a meaning, but not the base: it is
- * valid with any host and any path prefix.  A prefix may contain only
+ * The signature covers every field that the server uses, but not the base, so
+ * it is valid with any host and any path prefix.  A prefix may contain only
  * characters that need no escape in a path.  Otherwise, if a proxy forwards
  * the decoded path, "%0d%0a" would end the request line, and the rest of the
  * path would be a second request.
  *
- * Arguments occur once, in this order; any other form is refused.  An empty
- * list (no "r=") is the cacheable form, which allows any range.  Such a URL
- * may end in "&n=<digits, dashes, commas>", which is neither signed nor used
- * by the server: clients distinguish entries by their URLs, and caches use the
- * path as the key.
+ * Arguments occur once, in this order; any other form is refused.  A URL
+ * without "r=" is the cacheable form, which allows any range.  Such a URL may
+ * end in "&n=<digits, dashes, commas>".  This argument is neither signed nor
+ * used by the server: clients distinguish entries by their URLs, and caches
+ * use the path as the key.
  */
 
 #define XET_SIGN_KEY_MIN     32        /* bytes of secret */
@@ -475,7 +475,7 @@ typedef struct {
     size_t              ns_len;
     xet_hash_t          xorb;
     uint32_t            copy_id;
-    uint64_t            expires;       /* first second after the validity */
+    uint64_t            expires;       /* invalid from this second on */
     const xet_range_t  *ranges;        /* ascending */
     size_t              n;
 } xet_sign_url_t;
@@ -508,8 +508,8 @@ typedef struct {
 
 
 /*
- * The parsed URL of a request; it has pointers into the request and into
- * itself, so it must not be copied.
+ * The parsed URL of a request.  The struct has pointers into the request and
+ * into itself, so it must not be copied.
  */
 
 typedef struct {
@@ -570,7 +570,8 @@ void xet_mask_args(uint8_t *args, size_t len);
  * derived from the secret for a day, a region and a service by four rounds of
  * HMAC-SHA256; the caller derives it once a day.
  *
- * The functions use no clock and no state; all strings are NUL-terminated.
+ * The functions have no state and do not read the clock.  All strings are
+ * NUL-terminated.
  */
 
 #define XET_SIGV4_KEY_LEN    32
@@ -611,10 +612,10 @@ typedef struct {
 xet_status_t xet_sigv4_key(uint8_t *key, const char *secret, const char *date,
     const char *region, const char *service);
 
-/* Encodes a path for a URL: all but unreserved characters and slashes. */
+/* Escapes a path for a URL, except unreserved characters and slashes. */
 xet_status_t xet_sigv4_path(char *dst, size_t size, const char *path);
 
-/* Encodes and sorts arguments for a URL, without the question mark. */
+/* Escapes and sorts arguments for a URL, without the question mark. */
 xet_status_t xet_sigv4_args(char *dst, size_t size,
     const xet_sigv4_pair_t *args, size_t n);
 
@@ -652,7 +653,7 @@ typedef struct {
 
 typedef struct {
     double    level;               /* bytes, not negative */
-    uint64_t  time;                /* of the level, ms, monotonic clock */
+    uint64_t  time;                /* when level was set; monotonic ms */
 } xet_bucket_t;
 
 

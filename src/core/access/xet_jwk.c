@@ -13,9 +13,9 @@
  * in the thread reads this queue, such as nginx after each TLS operation.  So
  * every public function leaves the queue unchanged.
  *
- * The type of a key determines its algorithm, so a token can't make a public
- * key be used as a secret.  Weak public keys are refused when they are loaded;
- * the xet_jwk_check_*() functions have the details.
+ * The type of a key determines its algorithm, so a token can't cause a public
+ * key to be used as a secret.  Weak public keys are refused when they are
+ * loaded; the xet_jwk_check_*() functions have the details.
  */
 
 
@@ -100,9 +100,9 @@ static const xet_jwk_kind_t  xet_jwk_kinds[] = {
 
 
 /*
- * The y coordinates of the Ed25519 points whose order divides 8.  With such a
- * key anybody can make a signature that verifies for one message in 8, or
- * more.
+ * The y coordinates of the Ed25519 points whose order divides 8.  If a key is
+ * such a point, anybody can forge a signature that verifies for at least one
+ * message in 8.
  */
 
 static const uint8_t  xet_jwk_small[][XET_JWK_CURVE_LEN] = {
@@ -406,10 +406,10 @@ xet_jwk_thumbprint(const xet_jwk_t *key, uint8_t *dst)
         p = xet_jwk_put(p, "{\"crv\":\"P-256\",\"kty\":\"EC\","
                                   "\"x\":\"");
         p = xet_jwk_put_number(p, key->pkey, OSSL_PKEY_PARAM_EC_PUB_X,
-                                  XET_JWK_CURVE_LEN);
+                               XET_JWK_CURVE_LEN);
         p = xet_jwk_put(p, "\",\"y\":\"");
         p = xet_jwk_put_number(p, key->pkey, OSSL_PKEY_PARAM_EC_PUB_Y,
-                                  XET_JWK_CURVE_LEN);
+                               XET_JWK_CURVE_LEN);
         break;
 
     case XET_JWK_RS256:
@@ -624,7 +624,7 @@ xet_jwk_read_private(const uint8_t *pem, size_t len, xet_status_t *status)
 }
 
 
-/* Returns whether no further block follows; the key in it would be ignored. */
+/* Returns whether this was the last block: further keys would be ignored. */
 
 static int
 xet_jwk_read_end(BIO *bio)

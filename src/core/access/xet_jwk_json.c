@@ -2,7 +2,7 @@
 /*
  * A token key from a JSON Web Key (RFC 7517).
  *
- * Purpose:    makes a public key of the numbers in a JWK.
+ * Purpose:    creates a public key from the numbers in a JWK.
  * States:     none.
  * Ownership:  the caller keeps the JSON; the key has no pointers into it.
  * Threads:    any number at a time.
@@ -121,8 +121,8 @@ xet_jwk_create_json(xet_jwk_t **out, const json_t *member)
 
 
 /*
- * Makes a key of the numbers in a JWK.  When the numbers are not a key,
- * returns NULL and sets *status to XET_OK.
+ * Creates a key from the numbers in a JWK.  When the numbers are not a valid
+ * key, returns NULL and sets *status to XET_OK.
  */
 
 static EVP_PKEY *
@@ -368,7 +368,10 @@ xet_jwk_json_coordinate(const json_t *member, const char *name, uint8_t *dst)
 }
 
 
-/* Returns XET_JWK_VALUE if the number is missing, XET_JWK_KIND if too long. */
+/*
+ * Decodes a number.  Returns XET_JWK_VALUE if the number is missing or
+ * malformed, XET_JWK_KIND if it is too long.
+ */
 
 static xet_status_t
 xet_jwk_json_number(const json_t *member, const char *name,

@@ -7,8 +7,8 @@
  * request, and may be truncated anywhere:
  *
  *     s=...                    signatures of data URLs and LFS URLs
- *     X-Amz-Signature=...      presigned URLs of an object store; also
- *     X-Amz-Security-Token=...
+ *     X-Amz-Signature=...      presigned URLs of an object store
+ *     X-Amz-Security-Token=... presigned URLs of an object store
  *     Authorization: ...       headers, also Proxy-Authorization
  *     Bearer ..., Basic ...    values of such headers
  *     ey... . ... . ...        JSON Web Tokens, anywhere
@@ -17,7 +17,7 @@
  *
  * The "=" and the delimiter before an argument may be escaped, since a URL may
  * be an argument of another URL.  An argument "s" shorter than XET_MASK_SHORT
- * is not a signature, unless the line ends after it and may be truncated.
+ * is masked only at the end of a line, which may be truncated.
  */
 
 

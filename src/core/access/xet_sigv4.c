@@ -280,7 +280,7 @@ xet_sigv4_put(xet_sigv4_out_t *out, const char *data, size_t len)
         return;
     }
 
-    /* one more byte for the NUL */
+    /* leave one byte for the NUL */
 
     if (len >= out->room) {
         out->failed = 1;

@@ -16,8 +16,8 @@
  * are checked in a fixed order, the scope last: a token that is refused for
  * its scope is otherwise valid.
  *
- * Minting refuses claims that verification would refuse or change.  Checked
- * strings at most double when escaped, so the JSON fits into buffers of fixed
+ * Minting refuses claims that verification would refuse or change.  Escaping
+ * at most doubles a checked string, so the JSON fits into buffers of fixed
  * size.  The order of members is fixed, and Ed25519 and HMAC are
  * deterministic, so the same claims give the same token.
  */
@@ -568,7 +568,7 @@ xet_token_claims(const json_t *object, const xet_token_params_t *params,
 }
 
 
-/* Sets *seconds, to 0 for an absent claim; returns 0 for a malformed one. */
+/* Sets *seconds, 0 if the claim is absent; returns 0 if it is malformed. */
 
 static int
 xet_token_time(const json_t *object, const char *name, uint64_t *seconds)
@@ -658,8 +658,8 @@ xet_token_audience(const json_t *object, const xet_token_text_t *want,
 
 
 /*
- * Sets *scope to the highest scope among the words of the text; returns 0 when
- * there is none.
+ * Sets *scope to the highest scope among the words of the text.  Returns 0
+ * when no word is a scope.
  */
 
 static unsigned
@@ -769,7 +769,7 @@ xet_token_mintable(const xet_token_params_t *params,
 }
 
 
-/* Allocates the only node; fails if XET_TOKEN_MINT_* would not suffice. */
+/* Allocates the only node; fails if XET_TOKEN_MINT_* is too small. */
 
 static void *
 xet_token_alloc(void *data, size_t size)

@@ -1,8 +1,8 @@
 
 /*
- * Basic types and functions of all other parts: status codes, byte buffers,
- * text encodings, JSON output, headers, ranges.  Depends on the C library
- * only.
+ * Basic types and functions, used by all other parts: status codes, byte
+ * buffers, text encodings, JSON output, headers, ranges.  Depends on the C
+ * library only.
  */
 
 #ifndef _XET_BASE_H_INCLUDED_
@@ -23,14 +23,14 @@
  *
  * Every function of the core that can fail returns one of these codes.  One
  * table gives each code its name in JSON errors, its HTTP status and a message
- * for people; the core never logs.  XET_AGAIN and XET_DONE are not
- * errors.  A code with an HTTP status of 4xx means that the input is invalid,
- * a code with 5xx means that the server failed.
+ * for people; the core never logs.  XET_AGAIN and XET_DONE are not errors.  A
+ * code with an HTTP status of 4xx means that the input is invalid, a code with
+ * 5xx means that the server failed.
  */
 
 /*
- * X(symbol, code in JSON, HTTP status, text).  The first three rows keep their
- * order; new rows may be added anywhere after them.
+ * X(symbol, code in JSON, HTTP status, text).  The first three rows must stay
+ * in this order; new rows may be added anywhere after them.
  */
 
 #define XET_STATUS_MAP(X)                                                     \
@@ -308,8 +308,8 @@ typedef enum {
 
 
 /*
- * Return the code or the text of a status, never NULL.  An unknown status is
- * treated as XET_INTERNAL.
+ * Return the code, the text or the HTTP status of a status.  A string is never
+ * NULL.  An unknown status is treated as XET_INTERNAL.
  */
 
 const char *xet_status_code(xet_status_t status);
@@ -664,7 +664,7 @@ void xet_json_put_i64(xet_json_t *j, const char *key, int64_t v);
 void xet_json_put_bool(xet_json_t *j, const char *key, int v);
 
 /*
- * For an element whose text the caller formats: xet_json_reserve() returns
+ * Write an element whose text the caller formats: xet_json_reserve() returns
  * room for n bytes of JSON text, or NULL when the buffer has failed.  Inside
  * an object the text must include the key.  xet_json_advance() is passed the
  * end of the text.  This is much faster than a call for each part of the
@@ -674,8 +674,8 @@ uint8_t *xet_json_reserve(xet_json_t *j, size_t n);
 void xet_json_advance(xet_json_t *j, const uint8_t *end);
 
 /*
- * For a string whose bytes the caller writes with xet_buf_*() between the two
- * calls.  The bytes must not need escaping.
+ * Begin and end a string whose bytes the caller writes with xet_buf_*() between
+ * the two calls.  The bytes must not need escaping.
  */
 void xet_json_string_begin(xet_json_t *j);
 void xet_json_string_end(xet_json_t *j);
@@ -709,9 +709,9 @@ size_t xet_utf8_feed(xet_utf8_t *u, const uint8_t *p, size_t len);
 
 /*
  * Returns whether a well-formed character begins at p, which has len bytes, at
- * least one.  Sets *n to the length of the character, or of the ill-formed
- * bytes that one U+FFFD replaces: the longest truncated character, or one
- * byte.
+ * least one.  Sets *n to the length of the character.  If the bytes are
+ * ill-formed, sets *n to the number of bytes that one U+FFFD replaces: a
+ * truncated character, as long as possible, or one byte.
  */
 int xet_utf8_character(const uint8_t *p, size_t len, size_t *n);
 

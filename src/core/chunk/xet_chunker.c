@@ -26,10 +26,10 @@
 
 /*
  * The hash is computed in four lanes at a time, twice as fast as in a loop
- * over the bytes.  In such a loop each hash waits for the hash of the byte
- * before, and a processor that could do more sits idle.  But 64 bytes later a
- * byte is shifted out of the hash.  So a lane may begin anywhere, once the 64
- * bytes before it are hashed.
+ * over the bytes.  In such a loop, each hash depends on the hash of the
+ * previous byte, so the processor mostly waits.  But a byte is shifted out of
+ * the hash after 64 bytes.  So a lane may begin anywhere, once the 64 bytes
+ * before it are hashed.
  *
  * A block is four lanes, which follow each other in the data and are hashed in
  * parallel.  The cut that is found first need not be the first one in the
@@ -119,7 +119,7 @@ xet_chunker_feed(xet_chunker_t *c, const uint8_t *data, size_t len, int *cut)
 }
 
 
-/* Returns the number of the len bytes that fill the chunk to limit bytes. */
+/* Returns how many of the len bytes fit into a chunk of limit bytes. */
 
 static size_t
 xet_chunker_room(const xet_chunker_t *c, size_t len, uint32_t limit)

@@ -139,7 +139,7 @@ xet_codec_lz4_decode(xet_codec_t *c, const uint8_t *in, size_t len,
 
     /*
      * LZ4F accepts skippable frames.  It also accepts frames that need a
-     * dictionary, and decodes them without it.  A chunk must be neither.
+     * dictionary, and decodes them without it.  Both are refused here.
      */
 
     if (len < XET_CODEC_LZ4_HEADER

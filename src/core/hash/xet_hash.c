@@ -3,7 +3,7 @@
  * Hashes: print, parse, compare, and the keyed BLAKE3 functions.
  *
  * Purpose:    has all operations on a single hash.  Each keyed function makes
- *             the same BLAKE3 call with another key of the suite.
+ *             the same BLAKE3 call with a different key of the suite.
  * States:     none.
  * Ownership:  the caller owns all buffers.  Nothing is allocated; a BLAKE3
  *             state of about 2 KiB is on the stack during a call.

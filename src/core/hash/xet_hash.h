@@ -108,8 +108,8 @@ typedef struct {
 
 
 /*
- * Compile-time copies of the two limits that size arrays and columns; a unit
- * test compares them with the suite.
+ * Compile-time copies of two limits, for the sizes of arrays and columns; a
+ * unit test compares them with the suite.
  */
 #define XET_CHUNK_MAX        131072
 #define XET_XORB_CHUNKS_MAX  8192
@@ -337,7 +337,7 @@ typedef struct {
 /*
  * The builder holds the nodes that the subtree of the leaves so far would
  * hold, and on each level less than one more group, but not all leaves.  With
- * random hashes that is some dozens of nodes on each of O(log n) levels.
+ * random hashes these are a few dozen nodes on each of O(log n) levels.
  * Leaves without stable cuts (one chunk repeated, as in a file of zeros) are
  * all kept, even in the subtree.  So a caller that takes leaves from clients
  * must set max.
@@ -405,8 +405,8 @@ xet_status_t xet_subtree_finish(xet_subtree_builder_t *b, xet_subtree_t *s);
 xet_status_t xet_subtree_check(const xet_subtree_t *s);
 
 /*
- * Sets *root to the root of a subtree with at_start and at_end, the same as
- * xet_merkle_finish() gives; XET_PLAN_DAMAGED for any other subtree.
+ * Sets *root to the root of a subtree with at_start and at_end, the same root
+ * as by xet_merkle_finish().  Returns XET_PLAN_DAMAGED for any other subtree.
  */
 xet_status_t xet_subtree_root(const xet_subtree_t *s, xet_hash_t *root);
 

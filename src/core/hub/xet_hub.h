@@ -51,21 +51,22 @@ typedef struct {
 /*
  * Returns whether a repo may have this name: letters, digits, "-", "_" and
  * "."; no "-" or "." at the beginning or at the end, no "--", no "..", no
- * ".git" at the end.  Clients of a Hub have the same rules.
+ * ".git" at the end.  Clients of a Hub apply the same rules.
  */
 int xet_hub_name_ok(const uint8_t *p, size_t len);
 
 /*
- * Returns whether an owner of repos may have this name: as for a repo, but not
- * a reserved path component of the Hub, such as "api", in upper or lower case.
+ * Returns whether an owner of repos may have this name: the rules of a repo's
+ * name apply, and the name must not be a reserved path component of the Hub,
+ * such as "api", in upper or lower case.
  */
 int xet_hub_owner_ok(const uint8_t *p, size_t len);
 
 /*
  * Returns whether a caller with this name has a name space: the name must be
  * valid for an owner and in canonical form, without upper-case letters.
- * Permissions are compared in this form only: the caller "Dora" is not the
- * caller "dora", and has no name space.
+ * Permission checks compare names in this form only: the caller "Dora" is not
+ * the caller "dora", and has no name space.
  */
 int xet_hub_space_ok(const uint8_t *p, size_t len);
 
@@ -253,8 +254,8 @@ void xet_hub_ops_free(xet_hub_ops_t *ops);
 
 /*
  * Parses len bytes and sets *n to the number of consumed bytes, which is less
- * than len if the handler pauses or stops the parser.  Errors before a call of
- * the handler: XET_HUB_OPERATION, XET_HUB_PATH, XET_HUB_UNSAFE; XET_HUB_LARGE
+ * than len if the handler pauses or stops the parser.  Errors of the parser
+ * itself: XET_HUB_OPERATION, XET_HUB_PATH, XET_HUB_UNSAFE; XET_HUB_LARGE
  * for a line that is too long; XET_HUB_DEPTH and XET_HUB_COUNT for exceeded
  * limits; XET_NOMEM.  Otherwise returns the status of the handler.  A path to
  * delete or to copy from may be unsafe.
@@ -309,7 +310,7 @@ xet_status_t xet_hub_repo_parse(xet_hub_repo_t *repo, const uint8_t *text,
 /*
  * Passes the files in the body of create to the handler, each as an operation
  * XET_HUB_INLINE.  Errors: XET_HUB_LARGE for more than XET_HUB_FILES_MAX
- * files; XET_HUB_DEPTH, XET_HUB_COUNT, and those of xet_hub_file_parse().
+ * files; XET_HUB_DEPTH, XET_HUB_COUNT, and the errors of xet_hub_file_parse().
  */
 #define XET_HUB_FILES_MAX  1000
 
@@ -397,8 +398,8 @@ xet_status_t xet_hub_form_parse(xet_hub_list_t *list, uint8_t *text,
  *     %D  the same for <time datetime>   int64_t
  *     %%  a percent sign
  *
- * A value never adds an unescaped "<", ">", "&" or quotation mark, and never
- * anything but UTF-8.  The format must quote all attributes.
+ * A value never adds an unescaped "<", ">", "&" or quotation mark, and is
+ * always written as valid UTF-8.  The format must quote all attributes.
  */
 void xet_hub_html(xet_buf_t *b, const char *format, ...);
 

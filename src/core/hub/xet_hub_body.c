@@ -432,7 +432,7 @@ xet_hub_form_parse(xet_hub_list_t *list, uint8_t *text, size_t len,
 }
 
 
-/* Sets *doc to NULL on errors. */
+/* Parses a JSON body; sets *doc to NULL on errors. */
 
 static xet_status_t
 xet_hub_body_doc(json_t **doc, const uint8_t *text, size_t len)

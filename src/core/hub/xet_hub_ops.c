@@ -316,8 +316,8 @@ xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc, xet_hub_operation_t *op,
 
 
 /*
- * Parses a copy of a file of the repo.  The file is that of a revision, or if
- * no revision is given, the file before this commit.
+ * Parses an operation that copies a file within the repo: the file in the given
+ * revision, or without a revision, the file before this commit.
  */
 
 static xet_status_t

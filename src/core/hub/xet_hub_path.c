@@ -9,11 +9,11 @@
  * Ownership:  a reported component points into the path.
  * Threads:    any.
  *
- * Repos are downloaded into git repos, also on systems that ignore case,
- * trailing spaces and dots, or some Unicode characters.  There a file "config"
- * in a folder ".GIT" can make the next git command run a program.  Names that
- * some systems merely can't create, such as "2023-07-18T12:33|x?.json", are
- * allowed, because public repos have them.
+ * Repos are downloaded into git repos, even on systems that ignore case,
+ * trailing spaces and dots, or some Unicode characters.  On such a system, a
+ * file "config" in a folder ".GIT" can make the next git command run a
+ * program.  Names that some systems merely can't create, such as
+ * "2023-07-18T12:33|x?.json", are allowed, because public repos have them.
  */
 
 
@@ -187,10 +187,11 @@ xet_hub_part_risk(const uint8_t *p, size_t len)
 
 
 /*
- * Writes the name that a file system may use instead to plain, in lower case,
- * and returns its length.  It omits characters that HFS+ ignores, an NTFS
- * stream, and trailing dots and spaces.  Returns 0 if the result is longer
- * than size, because all refused names are shorter.
+ * Writes to plain, in lower case, the name that a file system may use instead
+ * of the component, and returns the length of that name.  The name lacks
+ * characters that HFS+ ignores, an NTFS stream, and trailing dots and spaces.
+ * Returns 0 if the name is longer than size, because all refused names are
+ * shorter.
  */
 
 static size_t

@@ -7,11 +7,11 @@
  * States:     what is done next with the current chunk:
  *               IDLE        nothing; the chunker cuts the next chunk
  *               LOOK        look the chunk up in the table of known chunks;
- *                           the caller may be queried about it once
+ *                           query the caller about the chunk at most once
  *               STORE_HELD  store the known chunks that were held back, see
  *                           "Fragmentation": too few of them came in a row
  *               STORE       add the chunk to the xorb; complete a full xorb
- *                           before
+ *                           first
  * Ownership:  the creator owns the ingest.  A chunk that lies in one piece of
  *             the caller's data is not copied; a chunk that spans several
  *             pieces is assembled in carry.
@@ -36,7 +36,7 @@
  *
  * A thrifty ingest uses a short run only if it has saved 8 chunks for each
  * term of the file, including the term of that run; at the start of a file it
- * holds every run back.  So a small file that has a chunk twice is stored with
+ * holds back every run.  So a small file that has a chunk twice is stored with
  * both chunks.  Its xorb is then the same as the xorb of another client, and
  * heals a damaged copy of that xorb.
  *
@@ -111,10 +111,10 @@ struct xet_ingest_s {
 
     xet_ingest_piece_t   *cut;         /* chunks, conf.ahead at most */
     unsigned              cut_n;
-    unsigned              cut_placed;  /* how many of them are placed */
+    unsigned              cut_placed;  /* number of placed chunks in cut */
 
     xet_ingest_piece_t    chunk;       /* the current chunk */
-    xet_known_ref_t       last;        /* where the previous chunk is */
+    xet_known_ref_t       last;        /* position of the previous chunk */
     uint32_t              xorb;        /* the open xorb's number in known */
 
     uint8_t              *held_data;   /* XET_INGEST_HELD chunks, or NULL */
@@ -654,7 +654,7 @@ xet_ingest_store(xet_ingest_t *in, const xet_ingest_piece_t *piece)
 }
 
 
-/* Makes room for the terms that one chunk and a held run can make. */
+/* Makes room for the terms that one chunk and a held run can add. */
 
 static xet_status_t
 xet_ingest_room(xet_ingest_t *in)
@@ -754,8 +754,8 @@ xet_ingest_learn(xet_ingest_t *in, const xet_xorb_list_t *xorb, unsigned key,
     const uint8_t  *hash;
 
     /*
-     * the hash of a chunk that the caller may not see is replaced by zeros,
-     * which no chunk has as hash, so that all chunks keep their indexes
+     * chunks that the caller may not see are added with a hash of zeros, which
+     * no chunk has, so that the other chunks keep their indexes
      */
 
     static const uint8_t  hidden[XET_HASH_LEN];
@@ -829,7 +829,7 @@ xet_ingest_terms_next(xet_ingest_terms_t *t)
 }
 
 
-/* Returns whether a chunk in its xorb follows the last term of the file. */
+/* Returns whether the chunk follows the file's last term in its xorb. */
 
 static int
 xet_ingest_terms_extends(const xet_ingest_terms_t *t,

@@ -9,7 +9,7 @@
  * that the caller reports when the ingest queries a chunk.  The ingest queries
  * the first chunk of the file, and chunks that are eligible for the dedup
  * index ("Eligibility Criteria").  It also queries a chunk that follows the
- * end of a known xorb, because the next xorb of a file often begins there.
+ * end of a known xorb, because another known xorb often begins with that chunk.
  *
  * Runs of known chunks that are too short are stored again ("Fragmentation
  * Prevention"): see xet_ingest.c.
@@ -29,7 +29,7 @@
  * that is being ingested may refer to these chunks.
  *
  * The size of the table is bounded: a full table drops its oldest chunk for a
- * new one.  Chunks are added xorb by xorb, in their order.
+ * new one.  Chunks are added xorb by xorb, in the order of each xorb.
  *
  * Lookups use plain hashes.  The hashes of a xorb in the table may be keyed:
  * each is BLAKE3 of the chunk hash with a key, as in dedup responses.
@@ -61,10 +61,10 @@ typedef struct {
 
 
 /*
- * Creates a table of max chunks.  A chunk takes 44 bytes, touched only when
- * the chunk is added, and 4 to 8 bytes more.  seed points to XET_KNOWN_SEED
- * numbers, which are copied; they must be random when hashes were not
- * verified.  Returns NULL when out of memory.
+ * Creates a table of max chunks.  Each chunk takes 44 bytes, touched only when
+ * the chunk is added, and 4 to 8 bytes of buckets.  seed points to
+ * XET_KNOWN_SEED numbers, which are copied; they must be random when hashes
+ * were not verified.  Returns NULL when out of memory.
  */
 xet_known_t *xet_known_create(uint32_t max, const uint64_t *seed);
 void xet_known_destroy(xet_known_t *k);
@@ -73,14 +73,14 @@ void xet_known_destroy(xet_known_t *k);
  * Begins a xorb of chunk_count chunks.  For a xorb that is still being
  * written, hash is NULL and chunk_count is 0, and xet_known_name() sets both
  * later.  *xorb is set to the number of the xorb, which is valid while the
- * table has chunks of the xorb or the xorb has no name.  XET_NOMEM.
+ * table has chunks of the xorb or the xorb has no name.  Error: XET_NOMEM.
  */
 xet_status_t xet_known_xorb(xet_known_t *k, const xet_hash_t *hash,
     uint32_t chunk_count, uint32_t *xorb);
 void xet_known_name(xet_known_t *k, uint32_t xorb, const xet_hash_t *hash,
     uint32_t chunk_count);
 
-/* Returns the number of a key, from 1, or 0 without room for the key. */
+/* Returns the number of a key, from 1, or 0 if there is no room for it. */
 unsigned xet_known_key(xet_known_t *k, const uint8_t *key);
 
 /*
@@ -171,15 +171,15 @@ typedef xet_status_t (*xet_ingest_chunk_pt)(void *ctx,
 
 typedef struct {
     const xet_suite_t    *suite;       /* must outlive the ingest */
-    unsigned              ask:1;       /* the caller can report chunks */
+    unsigned              ask:1;       /* query the caller about chunks */
     uint32_t              ahead;       /* chunks cut ahead of storing, >= 1 */
-    uint32_t              known;       /* chunks remembered, at most */
+    uint32_t              known;       /* maximum of remembered chunks */
     const uint64_t       *seed;        /* see xet_known_create(); NULL
                                           when all hashes were verified */
     unsigned              thrifty:1;   /* see "thrifty" in xet_ingest.c */
     xet_xorb_write_pt     write;       /* output of the xorb being written */
     xet_ingest_term_pt    term;        /* called when its xorb is complete */
-    xet_ingest_chunk_pt   chunk;       /* NULL: not wanted */
+    xet_ingest_chunk_pt   chunk;       /* may be NULL */
     void                 *ctx;
 } xet_ingest_conf_t;
 
@@ -193,7 +193,7 @@ typedef enum {
 
 typedef struct {
     uint64_t    size;                  /* bytes of the file so far */
-    uint64_t    new_size;              /* of these, bytes put into xorbs */
+    uint64_t    new_size;              /* of size, bytes put into xorbs */
     uint64_t    chunks;
     xet_hash_t  hash;                  /* of the file; set by end */
 } xet_ingest_info_t;
@@ -216,14 +216,14 @@ void xet_ingest_destroy(xet_ingest_t *in);
 /*
  * Ingests the next bytes of the file, and sets *taken to the number of
  * consumed bytes.  XET_OK: all len bytes were consumed.  XET_AGAIN: the caller
- * must do what xet_ingest_want() says.  The next call then begins after the
+ * must do what xet_ingest_want() returns.  The next call then begins after the
  * consumed bytes, which must stay in place until a call returns XET_OK.  Any
  * other status is the error of a callback or XET_NOMEM; after an error the
  * ingest can only be destroyed.
  *
- * The ingest cuts up to ahead chunks, and queries those that the index may
- * have, before it stores the first one.  The reason: the xorb of an indexed
- * chunk often also has the chunks before that chunk.
+ * The ingest cuts up to ahead chunks, and queries those that may be in the
+ * dedup index, before it stores the first one.  The reason: the xorb of an
+ * indexed chunk often also has the chunks before that chunk.
  */
 xet_status_t xet_ingest_feed(xet_ingest_t *in, const uint8_t *data,
     size_t len, size_t *taken);
@@ -247,13 +247,13 @@ const xet_ingest_info_t *xet_ingest_info(const xet_ingest_t *in);
 /*
  * Reports a stored xorb to the ingest, at any time between two calls.  The
  * hash, the chunk hashes, chunk_count and seen of *xorb are used, and are
- * copied as far as needed.  XET_NOMEM.
+ * copied as far as needed.  Error: XET_NOMEM.
  */
 xet_status_t xet_ingest_known(xet_ingest_t *in, const xet_xorb_list_t *xorb);
 
 /*
  * Does the same as xet_ingest_known() for keyed chunk hashes, as in dedup
- * responses.  A xorb with the ninth key is ignored.
+ * responses.  After XET_KNOWN_KEYS keys, xorbs with other keys are ignored.
  */
 xet_status_t xet_ingest_known_keyed(xet_ingest_t *in,
     const xet_xorb_list_t *xorb, const uint8_t *key);

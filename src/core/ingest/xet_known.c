@@ -11,8 +11,8 @@
  * Entries are a ring, in the order in which they were added.  So the next
  * chunk of a xorb is the next entry, and the oldest entry is dropped first.
  * The chain of a bucket has only the first entry of a hash.  Later entries of
- * a repeated chunk are in no chain, but in the ring, where a run through their
- * xorb finds them.  So chains are short for any data.
+ * a repeated chunk are only in the ring, where xet_known_next() finds them.  So
+ * chains are short for any data.
  *
  * Xorbs that have a name are also in chains, by their names.
  */
@@ -43,7 +43,7 @@ typedef struct {
     uint32_t    chunk_count;
     uint32_t    entries;               /* in the ring; if 0 and named: free */
     uint32_t    next;                  /* next free xorb, or next in chain,
-                                          as in entries */
+                                          plus one */
     unsigned    named:1;
     unsigned    made:1;
     unsigned    key:8;                 /* number of the key; 0: plain */
@@ -62,7 +62,7 @@ struct xet_known_s {
     uint32_t            free;
 
     xet_known_entry_t  *entries;
-    uint32_t           *buckets;       /* first of each chain, as next */
+    uint32_t           *buckets;       /* first of each chain, plus one */
     xet_known_xorb_t   *xorbs;
     uint32_t           *names;         /* buckets of named xorbs, xorbs_max */
 
@@ -83,7 +83,7 @@ static void xet_known_ref(const xet_known_t *k, uint32_t entry,
 static int xet_known_valid(const xet_known_t *k, const xet_known_ref_t *ref);
 
 
-/* Any two hashes have the same number for one seed in 2^32. */
+/* Two different hashes have the same number for one seed in 2^32. */
 
 static inline uint32_t
 xet_known_number(const xet_known_t *k, const uint8_t *hash)
@@ -212,7 +212,7 @@ xet_known_xorb(xet_known_t *k, const xet_hash_t *hash, uint32_t chunk_count,
 }
 
 
-/* Doubles the room for xorbs, when none is free. */
+/* Doubles the room for xorbs, when no number is free. */
 
 static xet_status_t
 xet_known_grow(xet_known_t *k)
@@ -441,7 +441,7 @@ xet_known_find(const xet_known_t *k, const uint8_t *hash,
 }
 
 
-/* Finds a hash as the table has it, plain or keyed. */
+/* Finds a hash of the table, without applying the keys. */
 
 static int
 xet_known_look(const xet_known_t *k, const uint8_t *hash,

@@ -8,9 +8,9 @@
  *             the segment, terms are needed; if it is outside the buffer,
  *             lists are needed.  A list that is longer than a buffer is read
  *             from its start or from a known point.  If the position is far
- *             after that, only the ends are requested first, without hashes,
- *             to find the chunk ("locate").  The end of a buffer is a known
- *             point, so sequential reading never locates.
+ *             after that point, only the ends are requested first, without
+ *             hashes, to find the chunk ("locate").  The end of a buffer is
+ *             a known point, so sequential reading never locates.
  * Ownership:  all data is copied into the structure; nothing is allocated.
  * Threads:    one at a time.
  *
@@ -281,7 +281,7 @@ xet_cursor_check(const xet_cursor_t *c, const xet_plan_ends_t *ends)
     }
 
     /*
-     * a term that is older than a healing has the stored bytes of the old copy
+     * after a xorb is healed, terms may have the positions of the old copy
      */
 
     same = (ends->copy_id == term->copy_id);

@@ -6,19 +6,19 @@
  * Purpose:    computes which bytes a client must chunk again: the windows, the
  *             subtrees of the gaps, and the verification hashes of the terms
  *             in the gaps.
- * States:     in a gap or in a window, decided at each term, since both begin
- *             and end with terms.  In a window, consecutive clean chunks of a
- *             stable size are counted up to two, which lets the window end
- *             with the term.  A dirty chunk resets the count; below two, so
- *             does a clean chunk of another size.
+ * States:     in a gap or in a window; the state can change only between
+ *             terms.  In a window, consecutive clean chunks of a stable size
+ *             are counted up to two; then the window may end with the term.  A
+ *             dirty chunk resets the count.  A clean chunk of another size
+ *             resets a count below two.
  * Ownership:  all memory comes from the allocator; the arrays of a term are
  *             only read during the call.
  * Threads:    one at a time.
  *
  * The terms are read in one pass, and only the result is kept: at most a
  * window and a gap per range, a hash per clean term, and the nodes of the gaps
- * (see xet_hash.h on their number).  A gap ends the file exactly when no dirty
- * range follows, so the code knows this at the start of the gap.
+ * (see xet_hash.h on their number).  A gap is the end of the file exactly when
+ * no dirty range follows, which is known when the gap begins.
  */
 
 
@@ -148,7 +148,7 @@ xet_edit_ranges_add(xet_edit_ranges_t *w, const xet_edit_ranges_term_t *term)
     }
 
     dirty = xet_edit_ranges_is_dirty(w, w->position,
-                                 w->position + term->raw_length);
+                                     w->position + term->raw_length);
 
     if (w->open && w->stable == XET_EDIT_RANGES_STABLE && !dirty) {
         xet_edit_ranges_close(w);
@@ -336,7 +336,7 @@ xet_edit_ranges_close(xet_edit_ranges_t *w)
 }
 
 
-/* Counts the stable chunks of a term in a window, after which it may end. */
+/* Counts the stable chunks of a term; after two, the window may end. */
 
 static void
 xet_edit_ranges_follow(xet_edit_ranges_t *w, const xet_edit_ranges_term_t *term)

@@ -3,17 +3,17 @@
  * Collects the terms of a plan: the terms of a file that a range needs,
  * trimmed to whole chunks.
  *
- * States, in this order: adding (terms that touch the range are kept, others
- * are only counted), trimming (the first and the last term lose the chunks
- * outside the range; a term in the middle never does), finished (see
+ * States, in this order: adding (terms that touch the range are kept; other
+ * terms only advance position), trimming (the first and the last term lose the
+ * chunks outside the range; the terms between are not changed), finished (see
  * xet_plan_ranges.c).  While adding, position is where the next term starts.
  * So after the last needed term, position is the end of the plan; later terms
  * are not examined.
  *
- * A plan of several files is a series of plans for all bytes of each file.
- * xet_plan_file() closes the previous file and resets the position to 0.  The
- * terms of all files are in one array, and each file records where its terms
- * end.
+ * A plan of several files works like one plan per file, for all bytes of the
+ * file.  xet_plan_file() checks that the previous file is complete, and resets
+ * the position to 0.  The terms of all files are in one array, and each file
+ * records where its terms end.
  *
  * All memory comes from the allocator of the plan and is never freed here.
  * One thread at a time.
@@ -174,7 +174,7 @@ xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
     if (p->several) {
         p->files[p->nfiles - 1].end = p->before + p->n;
 
-        /* the last term of the file must end where the file does */
+        /* the last term must end where the file ends */
 
         if (len || p->position > p->want.end) {
             return XET_PLAN_DAMAGED;
@@ -278,7 +278,7 @@ xet_plan_trim(xet_plan_t *p, unsigned which, const xet_plan_ends_t *ends)
     start = (which == XET_PLAN_LAST) ? p->position - term->raw_length
                                      : p->offset;
 
-    /* the chunks [first, end) stay, counted from the start of the term */
+    /* keep the chunks [first, end), counted from the start of the term */
 
     first = 0;
     end = ends->n;
@@ -371,7 +371,7 @@ xet_plan_ends_check(const xet_term_t *term, const xet_plan_ends_t *ends)
 
 
 /*
- * Returns the chunk that has the byte at offset of the term, or the last one.
+ * Returns the chunk with the byte at offset of the term, or the last chunk.
  */
 
 static uint32_t

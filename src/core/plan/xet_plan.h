@@ -1,6 +1,6 @@
 
 /*
- * Plans: the terms of files, and the bytes of xorbs that hold them.
+ * Plans: the terms of files, and the byte ranges of xorbs that contain them.
  */
 
 #ifndef _XET_PLAN_H_INCLUDED_
@@ -12,7 +12,7 @@
 
 
 /*
- * xet_term.c: the packed form of terms, as PostgreSQL stores it: 52 bytes a
+ * xet_term.c: the packed form of terms, as PostgreSQL stores it: 52 bytes per
  * term, all integers little-endian.
  *
  *      0  xorb hash            32
@@ -21,7 +21,7 @@
  *     36  stored start         u32    bytes in the chunk region
  *     40  stored end           u32    exclusive
  *     44  raw length           u32
- *     48  copy id                  u32    of the stored copy: xet_xorb.h
+ *     48  copy id              u32    of the stored copy: xet_xorb.h
  */
 
 #define XET_TERM_LEN          52
@@ -79,8 +79,8 @@ int xet_term_ends_ok(uint32_t chunk_start, uint32_t n, uint32_t raw_before,
 /*
  * The chunks of a xorb that may be reported to a client: ranges in ascending
  * order.  A range is two 32-bit integers in network byte order: the first
- * chunk and the end, exclusive.  If seen of a list is NULL, all its chunks may
- * be reported; if seen has no ranges, none may.
+ * chunk and the end, exclusive.  If the member seen of a list is NULL, all
+ * chunks may be reported.  If seen has no ranges, no chunk may be reported.
  */
 
 #define XET_SEEN_LEN  8                /* bytes of a range */
@@ -147,22 +147,22 @@ xet_seen_end(const xet_xorb_list_t *xorb)
 
 
 /*
- * xet_plan.c: reconstruction plans.  A plan says which terms a byte range of a
- * file needs, or several whole files, and which byte ranges of which xorbs
- * hold these terms (docs/protocol.md, reconstruction rules).
+ * xet_plan.c: reconstruction plans.  A plan lists the terms of a byte range of
+ * a file, or of several whole files, and the byte ranges of xorbs that contain
+ * these terms (docs/protocol.md, reconstruction rules).
  *
- * Calls for a range: init; add for every packed segment that covers the range,
- * in order; edges; trim; finish; print (xet_plan_writer.c).  The edges are the
- * first and the last term.  They may need trimming to chunks, for which the
- * caller must fetch the chunk ends of their xorbs.
+ * Calls for a range: init; add for every packed segment that overlaps the
+ * range, in order; edges; trim; finish; print (xet_plan_writer.c).  The edges
+ * are the first and the last term.  To trim an edge to whole chunks, the
+ * caller must fetch the chunk ends of its xorb.
  *
  * Calls for files: init_files; file and add for each file; finish; print.
  *
- * Memory comes from the allocator: 56 bytes a term that is kept, 8 bytes a
- * term in finish, 36 bytes a file.  Terms take more when they come in several
- * calls without a xet_plan_reserve() before.  The number of xorbs does not
- * matter.  If this is too much memory, the terms go into a file:
- * xet_plan_spool.c.
+ * Memory comes from the allocator: 56 bytes per kept term, 8 bytes per term in
+ * finish, 36 bytes per file, regardless of the number of xorbs.  Terms that
+ * are added in several calls take more memory, unless xet_plan_reserve() was
+ * called before.  Plans that are too large for memory keep their terms in a
+ * file: xet_plan_spool.c.
  */
 
 /* One range to fetch: chunks and bytes of a stored copy of a xorb. */
@@ -186,10 +186,10 @@ typedef struct {
 
 
 /*
- * The caller's two files, for more terms than fit in memory.
- * XET_PLAN_SPOOL_PLAN has the terms in the order of the file and then the
- * ranges.  XET_PLAN_SPOOL_RUNS is needed only while sorting, and may be
- * removed after that.
+ * The caller's two temporary files, for more terms than fit in memory.
+ * XET_PLAN_SPOOL_PLAN has the terms, in the order of the planned file, and
+ * then the ranges.  XET_PLAN_SPOOL_RUNS is needed only while sorting, and may
+ * be removed after that.
  */
 
 typedef enum {
@@ -222,7 +222,7 @@ typedef struct {
     const xet_plan_spool_io_t  *io;
     void                       *ctx;   /* of io */
 
-    xet_term_t                  head;  /* the first term, as trimmed */
+    xet_term_t                  head;  /* the first term, maybe trimmed */
 
     xet_term_t                 *buffer;
     uint32_t                    size;  /* records that the buffer can hold */
@@ -240,10 +240,10 @@ typedef struct {
     xet_plan_records_t  *spool;        /* NULL: all terms are in memory */
     uint32_t             before;       /* terms in the file, before terms[] */
 
-    xet_range_t          want;         /* bytes of the (current) file */
+    xet_range_t          want;         /* needed bytes of the current file */
     uint64_t             offset;       /* of the first term kept */
     uint64_t             position;     /* start of the next term to be added,
-                                          so the end of the last term kept */
+                                          and end of the last term kept */
 
     xet_term_t          *terms;
     uint32_t             n;
@@ -252,7 +252,7 @@ typedef struct {
     xet_plan_file_t     *files;
     uint32_t             nfiles;
     uint32_t             files_max;
-    unsigned             several:1;    /* by xet_plan_init_files() */
+    unsigned             several:1;    /* set by xet_plan_init_files() */
 
     uint64_t             skip;         /* offset_into_first_range */
 
@@ -278,30 +278,30 @@ xet_status_t xet_plan_init_files(xet_plan_t *p, xet_alloc_pt alloc,
     void *data, size_t max);
 
 /*
- * Begins a file of size bytes: the terms added from now on are those of this
+ * Begins a file of size bytes: the terms added from now on belong to this
  * file, and offsets begin at 0 again.  A file without terms has size 0.  The
- * caller ensures that no file comes twice.  XET_PLAN_DAMAGED when the previous
- * file is not complete; XET_INTERNAL when there are max files already, or the
- * plan is not for files.
+ * caller must not add a file twice.  Errors: XET_PLAN_DAMAGED when the
+ * previous file is not complete; XET_INTERNAL when the plan already has max
+ * files, or is not for files.
  */
 xet_status_t xet_plan_file(xet_plan_t *p, const xet_hash_t *hash,
     uint64_t size);
 
 /*
- * Reserves room for n terms in total.  Without it a plan doubles its room when
- * needed, and the allocator keeps the smaller arrays as well.  A single call
- * of xet_plan_add() needs no reserve.  XET_PLAN_DAMAGED for more terms than a
- * plan may have (2^25), XET_NOMEM.
+ * Reserves room for n terms in total.  Without this call, a plan doubles its
+ * array when needed, and the smaller arrays are not freed.  A single call of
+ * xet_plan_add() needs no reserve.  Errors: XET_PLAN_DAMAGED for more than
+ * 2^25 terms, the maximum of a plan; XET_NOMEM.
  */
 xet_status_t xet_plan_reserve(xet_plan_t *p, size_t n);
 
 /*
  * Adds the packed terms that begin at first_offset of the file; drops terms
- * wholly outside the range.  The first call must begin at or before the range,
- * and each further call where the previous one ended.  Terms after the range
- * are not examined, but terms after the end of one of several files are
- * damage.  Errors: XET_PLAN_DAMAGED, XET_NOMEM; XET_INTERNAL for an empty
- * range, or before the first of several files.
+ * wholly outside the range.  The terms of the first call must begin at or
+ * before the range, and those of each further call where the previous terms
+ * ended.  Terms after the range are ignored; in a plan of several files, terms
+ * after the end of a file are an error.  Errors: XET_PLAN_DAMAGED, XET_NOMEM;
+ * XET_INTERNAL for an empty range, or before the first of several files.
  */
 xet_status_t xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
     uint64_t first_offset);
@@ -309,8 +309,8 @@ xet_status_t xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
 /*
  * Returns the terms to trim: XET_PLAN_FIRST, XET_PLAN_LAST or both, or 0 when
  * the first and the last term lie inside the range.  The first term may also
- * be the last.  Call this once, before trimming: a trimmed term may still
- * begin outside the range, in its first chunk.
+ * be the last.  Call this once, before trimming: the first chunk of a trimmed
+ * term may still begin before the range.
  */
 #define XET_PLAN_FIRST  1
 #define XET_PLAN_LAST   2
@@ -322,13 +322,12 @@ xet_term_t *xet_plan_edge(const xet_plan_t *p, unsigned which);
 
 /*
  * Trims the first or the last term, selected by which, to whole chunks.  ends
- * has the ends of the chunks [chunk_start, chunk_end) that the term had before
- * it was trimmed, and the ends before chunk_start (0 at the start of the
- * xorb).  When first and last are the same term, trim XET_PLAN_FIRST |
- * XET_PLAN_LAST in one call.  XET_PLAN_DAMAGED when the ends contradict the
- * term, XET_PLAN_CHANGED when the ends are of another stored copy;
- * XET_INTERNAL for a plan without a term in memory, and for a plan of several
- * files, which are never trimmed.
+ * has the ends of the chunks [chunk_start, chunk_end) of the untrimmed term,
+ * and the ends before chunk_start (0 at the start of the xorb).  When first
+ * and last are the same term, trim XET_PLAN_FIRST | XET_PLAN_LAST in one call.
+ * Errors: XET_PLAN_DAMAGED when the ends contradict the term; XET_PLAN_CHANGED
+ * when the ends belong to another stored copy; XET_INTERNAL for a plan without
+ * a term in memory, and for a plan of several files, which is never trimmed.
  */
 typedef struct {
     uint32_t           n;
@@ -343,22 +342,22 @@ xet_status_t xet_plan_trim(xet_plan_t *p, unsigned which,
     const xet_plan_ends_t *ends);
 
 /*
- * Computes the ranges that are needed of each xorb, over all files.
+ * Computes the ranges of each xorb that the terms of all files need.  Errors:
  * XET_PLAN_DAMAGED when the terms do not cover the range or the last file, or
- * place a chunk of a xorb at different bytes.  XET_PLAN_CHANGED when the terms
- * of a xorb are of different copies, because the xorb was healed meanwhile.
- * XET_NOMEM.
+ * when two terms disagree about the position of a chunk; XET_PLAN_CHANGED when
+ * the terms of a xorb are of different copies, because the xorb was healed
+ * meanwhile; XET_NOMEM.
  */
 xet_status_t xet_plan_finish(xet_plan_t *p);
 
 /*
- * The checks of xet_plan_finish(), for xet_plan_spool_sort() as well.
- * xet_plan_cover() checks that the terms cover the wanted bytes, and sets
+ * The checks of xet_plan_finish(), which xet_plan_spool_sort() also uses.
+ * xet_plan_cover() checks that the terms cover the needed bytes, and sets
  * skip.  xet_plan_agree() checks that the stored position of t is consistent
  * with two terms of the same xorb: prev, the previous term in the order of
- * chunks, and last, the term that ends last in the range so far.
- * XET_PLAN_DAMAGED if not, XET_PLAN_CHANGED when t is of another copy of the
- * xorb.
+ * chunks, and last, the term that ends last in the range so far.  Errors:
+ * XET_PLAN_DAMAGED when the check fails, XET_PLAN_CHANGED when t is of another
+ * copy of the xorb.
  */
 xet_status_t xet_plan_cover(xet_plan_t *p);
 xet_status_t xet_plan_agree(const xet_term_t *t, const xet_term_t *prev,
@@ -369,8 +368,8 @@ const xet_term_t *xet_plan_term_at(const xet_plan_t *p, uint32_t i);
 
 /*
  * Sets *range to range i < nranges and returns its xorb, which is valid until
- * the next call for another xorb.  The ranges of a xorb follow each other,
- * sorted, and neither touch nor overlap.  Xorbs are in the order of their
+ * the next call for another xorb.  The ranges of a xorb are consecutive,
+ * ascend, and neither touch nor overlap.  Xorbs are in the order of their
  * first use; in a plan in a file, in the order of their hashes.
  */
 const xet_hash_t *xet_plan_range(const xet_plan_t *p, uint32_t i,
@@ -380,14 +379,14 @@ const xet_hash_t *xet_plan_range(const xet_plan_t *p, uint32_t i,
 int xet_plan_xorb_begins(const xet_plan_t *p, uint32_t i);
 
 /*
- * Reduces the ranges of each xorb to at most max (at least 1), after finish.
- * The ranges then include the narrowest gaps, so clients also get chunks that
- * they do not need.
+ * Merges ranges until each xorb has at most max (at least 1); called after
+ * finish.  Ranges with the narrowest gaps between them are merged first.
+ * Clients also get the chunks in these gaps, although they do not need them.
  *
  * This is for URLs that name the xorb and not the ranges, because no two
  * entries of a body may have the same URL.  With max 1, each xorb has one v1
  * entry.  With max up to the writer's group, each xorb has one v2 entry; a
- * second entry for further ranges would repeat the URL.  A range still is
+ * second entry for further ranges would repeat the URL.  A range still has
  * whole chunks and exactly their bytes, every term still lies in one range,
  * and no two ranges of a xorb begin at the same chunk.
  *
@@ -400,9 +399,9 @@ xet_status_t xet_plan_limit(xet_plan_t *p, uint32_t max);
 
 
 /*
- * xet_plan_writer.c: the body of a reconstruction response, written in pieces:
- * a plan of 100,000 terms prints as about 50 MB, which are never in memory at
- * once.
+ * xet_plan_writer.c: writes the body of a reconstruction response in pieces.
+ * The body of a plan of 100,000 terms has about 50 MB, which are never in
+ * memory at once.
  *
  *     xet_plan_writer_init(&w, plan, XET_PLAN_V2, url, ctx, group);
  *
@@ -433,9 +432,9 @@ typedef enum {
  *
  * The URLs of different ranges must differ as text, because clients identify a
  * download by its URL.  hf_xet up to 1.2 does so even across responses, and
- * would use the bytes of one range for another.  Where ranges are not signed,
- * a fragment that names them is enough, as in "...#0-4095": clients do not
- * send the fragment, so servers and caches see one URL per xorb.
+ * would use the bytes of one range for another range.  If ranges are not
+ * signed, a fragment with the ranges is enough, as in "...#0-4095": clients do
+ * not send the fragment, so servers and caches see one URL per xorb.
  */
 typedef xet_status_t (*xet_plan_url_pt)(void *ctx, xet_buf_t *b,
     const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
@@ -463,7 +462,7 @@ typedef struct {
     xet_json_t         json;
 
     uint32_t           next;           /* next term, then next range */
-    uint32_t           end;            /* of a file's terms, or of an entry */
+    uint32_t           end;            /* of the file's terms or the entry */
     uint32_t           file;           /* next file */
     uint32_t           group;
     xet_plan_kind_t    kind;
@@ -474,15 +473,15 @@ typedef struct {
 /*
  * The plan must be finished.  The plan and ctx must not change until the last
  * piece is written; several writers may share a plan.  Plans of
- * xet_plan_init_files() need XET_PLAN_BATCH, all others one of the other two
- * kinds.
+ * xet_plan_init_files() need XET_PLAN_BATCH, all other plans XET_PLAN_V1 or
+ * XET_PLAN_V2.
  *
- * group: the maximum number of ranges in a v2 entry, so the largest n for url;
- * values above XET_PLAN_GROUP_MAX mean XET_PLAN_GROUP_MAX.  An entry has fewer
- * ranges if the list of them would be longer than XET_PLAN_GROUP_TEXT.  So a
- * URL with this list, or a Range header, stays under the 8 KiB that most
- * servers and proxies accept.  The other kinds have one URL per range and
- * ignore group.
+ * group: the maximum number of ranges in a v2 entry, which is also the maximum
+ * n for url; values above XET_PLAN_GROUP_MAX mean XET_PLAN_GROUP_MAX.  An
+ * entry has fewer ranges if the list of them would be longer than
+ * XET_PLAN_GROUP_TEXT.  So a URL with this list, or a Range header, stays under
+ * the 8 KiB that most servers and proxies accept.  The other kinds have one URL
+ * per range and ignore group.
  */
 void xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
     xet_plan_kind_t kind, xet_plan_url_pt url, void *ctx, size_t group);
@@ -493,7 +492,7 @@ void xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
  * bytes plus one URL.  b is used only during the call.  It is either newly
  * initialized, or the buffer of the previous piece.
  *
- * XET_AGAIN: more pieces follow.  XET_OK: b has the last byte; further calls
+ * XET_AGAIN: more pieces follow.  XET_OK: the body is complete; further calls
  * add nothing.  Any other status is an error, after which the whole body is
  * useless: XET_NOMEM, the error of url, or the error of reading the plan's
  * file.  XET_INTERNAL for a kind that does not match the plan, for a v2 group
@@ -505,22 +504,23 @@ xet_status_t xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b,
 
 /*
  * xet_plan_spool.c: plans with more terms than fit in memory.  The terms are
- * in a temporary file, and are sorted there to find the ranges that hold them.
+ * in a temporary file, and are sorted there to compute the ranges.
  *
- * Calls: the plan's init; xet_plan_spool_init(); then for each part of the
- * terms add, and xet_plan_spool_put() at least once, at any time except
- * between the last add and trim; trim; xet_plan_spool_sort() instead of
- * xet_plan_finish(), until it is done; for each piece of the response
- * xet_plan_spool_read(), and the writer.
+ * Calls, in this order: the plan's init; xet_plan_spool_init(); add for each
+ * part of the terms; trim; xet_plan_spool_sort() instead of xet_plan_finish(),
+ * until it is done; for each piece of the response xet_plan_spool_read() and
+ * the writer.  xet_plan_spool_put() may be called at any time before the sort,
+ * except between the last add and trim.
  *
  * The caller provides the memory: an array of terms while adding, room while
- * sorting, a buffer while writing.  Their sizes do not depend on the file.
+ * sorting, a buffer while writing.  Only the minimum size of room depends on
+ * the number of terms.
  */
 
 /* A run of sorted terms, while it is merged with the other runs. */
 
 typedef struct {
-    xet_term_t         *terms;         /* read and not yet taken */
+    xet_term_t         *terms;         /* read and not yet merged */
     uint32_t            i;
     uint32_t            n;
     uint32_t            next;          /* in the file */
@@ -543,7 +543,7 @@ typedef struct {
     uint32_t                done;      /* terms that are in runs */
     xet_plan_spool_state_e  state;
 
-    /* the merge: a heap of runs, smallest term first; the ranges it makes */
+    /* the merge: a heap of runs, smallest term first, and the new ranges */
 
     xet_plan_run_t      *runs;
     uint32_t             nruns;
@@ -593,18 +593,18 @@ void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *buffer, uint32_t n);
  * xet_edit_ranges.c: windows of a file for range edits (docs/protocol.md,
  * range edits).  A client rewrites some bytes of the file.  A window is a part
  * of the file that the client must then chunk again.  The parts between the
- * windows are gaps, whose bytes the client does not need: for each gap, it
- * gets the data to make the hash and the shard of the new file.
+ * windows are gaps.  The client does not need their bytes: the response has
+ * the data of each gap for the hash and the shard of the new file.
  *
  * Calls: the ranges of the X-Range-Dirty header (xet_range_parse(), then
  * xet_edit_ranges_ranges()); init; add for every term of the file in order;
  * finish; print.
  *
  * A window begins and ends at term boundaries.  It begins with the first term
- * that has a dirty byte.  The chunker of the client is in step with the old
- * chunks again after two consecutive clean chunks of a stable size (see
- * xet_suite_t).  The window ends with the term where that happens, unless the
- * next term is dirty, or with the file.
+ * that has a dirty byte.  After two consecutive clean chunks of a stable size
+ * (see xet_suite_t), the client's chunker makes the same cuts as before the
+ * edit.  The window ends with the term of the second such chunk, unless the
+ * next term is dirty, or at the end of the file.
  *
  * Real clients request whole terms, and need a window to begin at a term
  * boundary.  Any other request gets the same response as if it had asked for
@@ -644,7 +644,7 @@ typedef struct {
     uint64_t               position;   /* bytes of the terms added */
     uint64_t               chunks;     /* of the terms added */
 
-    const xet_range_t     *dirty;      /* the first range not yet passed */
+    const xet_range_t     *dirty;      /* the current or next range */
     const xet_range_t     *dirty_end;
 
     unsigned               open:1;     /* the last window has not ended */
@@ -667,20 +667,20 @@ typedef struct {
 
 /*
  * ranges: n ranges of xet_edit_ranges_ranges() for the same size, which must
- * live until finish.  max: the limit of nodes in all gaps, which bounds memory
- * and the body (about 100 bytes a node), SIZE_MAX for none; see
- * xet_subtree_init().  XET_NOMEM; XET_INTERNAL when ranges are not in the form
- * that xet_edit_ranges_ranges() gives.
+ * live until finish.  max: the maximum number of nodes in all gaps, which
+ * bounds memory and the body (about 100 bytes per node), SIZE_MAX for no
+ * limit; see xet_subtree_init().  Errors: XET_NOMEM; XET_INTERNAL when ranges
+ * do not have the form that xet_edit_ranges_ranges() returns.
  */
 xet_status_t xet_edit_ranges_init(xet_edit_ranges_t *w, const xet_suite_t
     *suite, xet_alloc_pt alloc, void *data, const xet_range_t *ranges, size_t
     n, uint64_t size, size_t max);
 
 /*
- * Adds the next term of the file, which is read only during the call.
- * XET_PLAN_DAMAGED when its fields contradict each other or the file's size;
- * XET_NOMEM, with w->gap.over set when max is the reason.  After an error w
- * must not be used any more.
+ * Adds the next term of the file, which is read only during the call.  Errors:
+ * XET_PLAN_DAMAGED when the fields of the term contradict each other or the
+ * size of the file; XET_NOMEM, with w->gap.over set if max would be exceeded.
+ * After an error w must not be used any more.
  */
 xet_status_t xet_edit_ranges_add(xet_edit_ranges_t *w, const
     xet_edit_ranges_term_t *term);
@@ -696,13 +696,13 @@ xet_status_t xet_edit_ranges_json(const xet_edit_ranges_t *w, xet_buf_t *b);
 
 
 /*
- * xet_cursor.c: a reader's position in a file: which chunks of which xorbs
- * make up a byte range, one after the other, and which part of each chunk is
- * wanted.
+ * xet_cursor.c: a reader's position in a file.  Finds, one after the other,
+ * the chunks of xorbs that make up a byte range of the file, and the part of
+ * each chunk that is in the range.
  *
  * Calls: init; then for each range seek, and until XET_DONE
  *
- *     xet_cursor_chunk()      XET_OK: use it, xet_cursor_advance()
+ *     xet_cursor_chunk()      XET_OK: use the chunk, xet_cursor_advance()
  *                             XET_AGAIN: xet_cursor_ask()
  *     xet_cursor_ask()        XET_OK: fetch the lists, xet_cursor_answer()
  *                             for each in order
@@ -750,7 +750,7 @@ typedef struct {
 
 
 typedef struct {
-    uint64_t           position;       /* the next byte wanted */
+    uint64_t           position;       /* the next byte to read */
     uint64_t           end;            /* exclusive */
 
     /* the segment: the terms of bytes [first, last) of the file */
@@ -760,7 +760,7 @@ typedef struct {
     uint32_t           nterms;
     xet_term_t         terms[XET_TERM_SEGMENT_MAX];
 
-    /* a known point besides the starts of terms; term is nterms for none */
+    /* a known point in the middle of a term; none if term is nterms */
 
     xet_cursor_point_t point;
 
@@ -794,7 +794,8 @@ void xet_cursor_seek(xet_cursor_t *c, uint64_t start, uint64_t end);
 /*
  * Sets the segment to the packed terms of a row, at most XET_TERM_SEGMENT_MAX,
  * which begin at first_offset of the file and contain c->position.
- * XET_PLAN_DAMAGED when the terms are inconsistent or do not contain it.
+ * XET_PLAN_DAMAGED when the terms are inconsistent or do not contain that
+ * position.
  */
 xet_status_t xet_cursor_terms(xet_cursor_t *c, const uint8_t *packed,
     size_t len, uint64_t first_offset);
@@ -811,8 +812,8 @@ xet_status_t xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists,
 /*
  * Copies the next requested list; hashes is NULL when they were not requested.
  * XET_PLAN_DAMAGED when the list contradicts the terms; XET_INTERNAL when no
- * list was requested.  A list may be of another stored copy than the terms
- * name; it has everything that a reader needs to know about that copy.
+ * list was requested.  A list may describe another stored copy than the terms
+ * do; a chunk has the copy id and the stored positions of the list.
  */
 xet_status_t xet_cursor_answer(xet_cursor_t *c, const xet_plan_ends_t *ends,
     const uint8_t *hashes);
@@ -826,10 +827,10 @@ xet_status_t xet_cursor_chunk(xet_cursor_t *c, xet_cursor_chunk_t *chunk);
 
 /*
  * Sets [*start, *end) to the stored bytes of the current chunk, and of the
- * chunks after it that the range needs.  Chunks are added while they are
- * known, follow in the same copy, and the sum of decoded bytes is at most
- * raw_max.  The current chunk is always included.  May be called only after
- * xet_cursor_chunk() has returned XET_OK.
+ * chunks after it that the range needs.  Chunks are added while they are in
+ * the buffer, are adjacent in the same copy, and the sum of decoded bytes is
+ * at most raw_max.  The current chunk is always included.  May be called only
+ * after xet_cursor_chunk() has returned XET_OK.
  */
 void xet_cursor_run(const xet_cursor_t *c, size_t raw_max, uint64_t *start,
     uint64_t *end);

@@ -18,8 +18,8 @@
 
 
 /*
- * One array of 64 bits a term is enough.  First it holds keys, where the
- * lowest bits are the number of the term and the others determine the order.
+ * One array with 64 bits per term is enough.  First it holds keys: the lowest
+ * bits are the number of the term, and the other bits determine the order.
  * No two keys are equal, so the sort can be in place.  Then the array holds
  * ranges, each as the two terms where it begins and ends; a range overwrites
  * keys that have been read.
@@ -322,7 +322,7 @@ xet_plan_by_xorb(const xet_plan_t *p, uint64_t *keys, uint32_t n, size_t at)
 }
 
 
-/* Sorts keys, which are sorted by xorb, by use, and counts the xorbs. */
+/* Sorts the keys, until then sorted by xorb, by use.  Counts the xorbs. */
 
 static void
 xet_plan_by_use(xet_plan_t *p, uint64_t *keys)
@@ -354,9 +354,9 @@ xet_plan_by_use(xet_plan_t *p, uint64_t *keys)
 
 
 /*
- * Sorts by the byte at shift and the bytes below it.  Each key is moved to
- * where the keys with its byte begin, and the key found there is moved on in
- * the same way.  Then the keys with each byte are sorted by the next byte.
+ * Sorts in place by the byte at shift and the bytes below it (American flag
+ * sort): moves each key to the region of the keys with the same byte, then
+ * sorts each region by the next byte.
  */
 
 static void

@@ -5,16 +5,16 @@
  * States of the sort; a call does the work of one run, or of
  * XET_PLAN_SPOOL_STEP terms of the merge:
  *
- *     putting   the terms still in memory go into the file
+ *     putting   the terms still in memory are written to the file
  *     sorting   as many terms as the room holds are read, sorted, and
  *               appended as a run
- *     merging   all runs at once, with the room divided among them
+ *     merging   all runs are merged at once; they share the room
  *     sorted
  *
  * The order is by xorb and chunk.  So the ranges of a xorb follow each other,
  * and are made from the terms one by one, by the rules of xet_plan_ranges.c.
- * A range is kept as a term whose raw length says whether it is the first one
- * of its xorb.
+ * A range is stored as a term; its raw length is 1 in the first range of a
+ * xorb, 0 in the others.
  *
  * The caller owns the files and the memory.  One thread at a time.
  */
@@ -63,7 +63,7 @@ xet_plan_spool_init(xet_plan_spool_t *s, xet_plan_t *plan,
 
 
 /*
- * The first term may be trimmed when it is in the file already.  So a copy in
+ * The first term may already be in the file when it is trimmed.  So a copy in
  * memory is trimmed, and used instead of the term in the file.  The last term
  * is trimmed only while it is still in memory.
  */

@@ -4,14 +4,14 @@
  * of three formats:
  *
  *     v1 and v2   offset_into_first_range, terms
- *     batch       files: the terms of each
+ *     batch       files: the terms of each file
  *
  *     v1, batch   fetch_info: an entry with its own URL for every range
  *     v2          xorbs: an entry is a URL and up to group ranges
  *
- * States are named after what the next step writes.  At the end of a list the
- * step closes the list instead, and returns to the state of the list around
- * it:
+ * States are named after what the next step writes.  At the end of a list, the
+ * step closes the list instead, and returns to the state of the enclosing
+ * list:
  *
  *     begin -> term -> xorb -> entry -> (v2) range -> done
  *     begin -> file -> term -> file ... -> xorb ...
@@ -27,7 +27,7 @@
 /*
  * Chunk ranges have exclusive ends.  Byte ranges have inclusive ends, and are
  * relative to the chunk region of the xorb.  Clients identify downloads by the
- * text of the URL, so no two entries may have the same one; see
+ * text of the URL, so no two entries may have the same URL; see
  * xet_plan_url_pt and xet_plan_limit().
  *
  * The writer of JSON tracks the nesting, and gets the buffer of each piece.

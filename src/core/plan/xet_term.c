@@ -2,7 +2,7 @@
 /*
  * Packs terms, and unpacks and checks them.
  *
- * Rows of the database and the plan cache hold terms in this form.  It has no
+ * The database and the plan cache hold terms in packed form.  This form has no
  * version and no padding, so the length gives the number of terms.  The packer
  * expects a term that the shard verifier has accepted.  The unpacker trusts
  * nothing: a row that was damaged, or written by another program, must cause

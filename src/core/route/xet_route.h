@@ -12,7 +12,7 @@
 #include "xet_hub.h"
 
 
-/* Texts point into the path or the caller's buffer; absent ones are NULL. */
+/* Texts point into the path or the caller's buffer; absent texts are NULL. */
 
 typedef struct {
     xet_hub_target_t  target;          /* :type to :path */

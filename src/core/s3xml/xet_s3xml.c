@@ -8,8 +8,8 @@
  * Threads:    any.
  *
  * A store has no reason to send a DTD, and a DTD allows entity expansion and
- * external entities.  Therefore the first "<!DOCTYPE" stops the walk, and only
- * the five predefined entities of XML are ever known.  Text and depth are
+ * external entities.  Therefore "<!DOCTYPE" stops the walk, and only the five
+ * predefined entities of XML are supported.  Text and depth are
  * limited here; the caller limits the length, and so the number of elements.
  */
 

@@ -60,12 +60,12 @@ typedef struct {
     uint64_t          offset;          /* of the record in the shard */
     xet_hash_t        hash;            /* file, xorb, chunk, range, SHA-256 */
 
-    uint32_t          flags;           /* FILE, SEGMENT, XORB, CHUNK */
-    uint32_t          count;           /* FILE: segments, XORB: chunks */
+    uint32_t          flags;           /* FILE, TERM, XORB, CHUNK */
+    uint32_t          count;           /* FILE: terms, XORB: chunks */
 
-    uint32_t          raw_length;      /* SEGMENT, XORB, CHUNK */
-    uint32_t          chunk_start;     /* SEGMENT */
-    uint32_t          chunk_end;       /* SEGMENT, exclusive */
+    uint32_t          raw_length;      /* TERM, XORB, CHUNK */
+    uint32_t          chunk_start;     /* TERM */
+    uint32_t          chunk_end;       /* TERM, exclusive */
     uint32_t          raw_start;       /* CHUNK */
     uint32_t          stored_size;     /* XORB; 0 from hf_xet */
 
@@ -94,7 +94,7 @@ typedef enum {
 } xet_shard_state_e;
 
 
-/* Says whether the files have verification rows. */
+/* Whether the files have verification records. */
 
 typedef enum {
     XET_SHARD_VERIFICATION_UNKNOWN = 0,
@@ -107,14 +107,14 @@ typedef enum {
  * The parser checks
  *
  *   - tag and version;
- *   - per file, a segment count within bounds that is not zero, except for
- *     the empty file (zero hash, no segments): XET_SHARD_COUNT;
+ *   - per file, a term count within bounds that is not zero, except for the
+ *     empty file (zero hash, no terms): XET_SHARD_COUNT;
  *   - per xorb, a chunk count within bounds: XET_SHARD_COUNT;
- *   - chunk_start < chunk_end <= XET_XORB_CHUNKS_MAX, and segment and chunk
+ *   - chunk_start < chunk_end <= XET_XORB_CHUNKS_MAX, and term and chunk
  *     lengths within bounds, so that sums do not overflow: XET_SHARD_RECORD;
- *   - that all files with segments have verification rows, or none has:
- *     XET_SHARD_NO_VERIFICATION;
- *   - that all terms have at most chunks_max chunks: XET_SHARD_CHUNKS;
+ *   - that either all files with terms have verification records, or none of
+ *     them: XET_SHARD_NO_VERIFICATION;
+ *   - that all terms together have at most chunks_max chunks: XET_SHARD_CHUNKS;
  *   - both bookends.
  *
  * It ignores everything after the second bookend (footers and lookup tables of
@@ -126,14 +126,14 @@ typedef struct {
     xet_shard_record_pt  handler;      /* may be NULL */
     void                *ctx;
 
-    uint64_t             offset;       /* bytes taken, of the sections only */
+    uint64_t             offset;       /* bytes parsed, without the footer */
     xet_status_t         status;       /* sticky */
     xet_shard_state_e    state;
     unsigned             pending;      /* bytes in record */
     uint8_t              record[XET_SHARD_RECORD_LEN];
 
     uint32_t                  left;    /* records left in the open list */
-    uint32_t                  count;   /* segments of the open file */
+    uint32_t                  count;   /* terms of the open file */
     uint32_t                  flags;   /* of the open file */
     uint64_t                  raw;     /* sum in the open block */
     xet_shard_verification_e  verification;
@@ -266,12 +266,12 @@ void xet_shard_build_footer(xet_buf_t *b, const xet_shard_footer_t *f);
 /*
  * Writes a whole xorb block.  If key is not NULL, every chunk hash is replaced
  * by its keyed hash (docs/protocol.md, dedup answers).  In the footer a key of
- * zeros means plain hashes, so pass NULL for it.
+ * zeros means plain hashes, so pass NULL for such a key.
  *
  * If xorb->seen is not NULL (see xet_plan.h), the chunks after the last seen
  * chunk are omitted.  Every other chunk that is not seen is replaced by noise:
- * a usual length, and a hash of the xorb hash and the chunk's number, keyed
- * with xorb->noise.  key must not be NULL then.
+ * the mean length of chunks, and a hash of the xorb hash and the chunk's
+ * number, keyed with xorb->noise.  In this case key must not be NULL.
  */
 void xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
     const uint8_t *key);

@@ -120,8 +120,8 @@ xet_shard_build_footer(xet_buf_t *b, const xet_shard_footer_t *f)
 
     /*
      * Clients subtract these offsets from each other even when the tables are
-     * empty.  So the offsets must point to where the tables would be; zeros
-     * break the reader.
+     * empty.  So the offsets must point to where the tables would be; clients
+     * fail on offsets of zero.
      */
 
     xet_put_u64(p + 24, f->footer_offset);
@@ -207,7 +207,7 @@ xet_shard_shown_size(const xet_xorb_list_t *xorb, uint32_t n)
 }
 
 
-/* Returns the length of a chunk in the block: its own if it is seen. */
+/* Returns the length of a chunk in the block: the real one if it is seen. */
 
 static uint32_t
 xet_shard_shown(const xet_xorb_list_t *xorb, xet_seen_t *seen, uint32_t chunk)

@@ -7,12 +7,12 @@
  * alone determines what a record is:
  *
  *   header -> file* -> files end -> xorb* -> xorbs end -> (ignored)
- *   file   =  head, n segments, n verification rows?, metadata?
- *   xorb   =  head, n chunks
+ *   file   =  header, n terms, n verification records?, metadata?
+ *   xorb   =  header, n chunks
  *
- * A bookend differs from a file or xorb head by a hash of 0xff bytes.  The
- * result is decided on whole records only, so it does not depend on how the
- * input was split.  The first error stays: every later feed and the finish
+ * A bookend differs from a file or xorb header by a hash of 0xff bytes.  Only
+ * whole records are checked, so the result does not depend on how the input
+ * was split.  The first error stays: every later feed and the finish
  * repeat it.  A parser owns no memory and belongs to one thread.
  */
 
@@ -192,7 +192,7 @@ xet_shard_parser_record(xet_shard_parser_t *p, const uint8_t *data)
 
     if (status != XET_OK) {
 
-        /* XET_DONE from the handler must not look like the end of the shard */
+        /* XET_DONE from the handler must not mean the end of the shard */
 
         p->status = (status == XET_DONE) ? XET_INTERNAL : status;
         return;
@@ -235,7 +235,7 @@ xet_shard_parser_check(xet_shard_parser_t *p, const uint8_t *data,
     case XET_SHARD_IN_CHUNKS:
         return xet_shard_parser_chunk(p, rec);
 
-    default: /* a verification row, or metadata: a hash */
+    default: /* a verification or metadata record: a hash */
         p->left--;
         xet_shard_parser_next(p);
 
@@ -344,7 +344,7 @@ xet_shard_parser_term(xet_shard_parser_t *p, const xet_shard_record_t *rec)
         return XET_SHARD_RECORD;
     }
 
-    /* 2^26 segments of 2^30 bytes at most: the sums do not overflow */
+    /* at most 2^26 terms of 2^30 bytes: the sums do not overflow */
 
     p->raw += rec->raw_length;
     p->chunks += rec->chunk_end - rec->chunk_start;
@@ -396,7 +396,7 @@ xet_shard_parser_chunk(xet_shard_parser_t *p, const xet_shard_record_t *rec)
 }
 
 
-/* Leaves the list if it has no records left. */
+/* Changes the state if the list has no records left. */
 
 static void
 xet_shard_parser_next(xet_shard_parser_t *p)

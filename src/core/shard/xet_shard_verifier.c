@@ -3,13 +3,13 @@
  * Verifies the meaning of a file block: compares its terms with the chunk
  * lists of the stored xorbs, never with the xorb blocks of the shard.
  *
- * One verifier checks one file.  Terms come in their order, each with the
- * slice of its xorb's lists that the term covers.  Nothing of a slice is kept,
- * and the file hash is aggregated while the chunks pass, so the state does not
- * grow.  A slice comes from the tables of the server.  A slice that
- * contradicts itself is an error of the server (XET_INTERNAL); any other error
- * is an error of the shard.  After an error, the verifier must be initialized
- * again before any other use.
+ * One verifier checks one file.  The terms are passed in order, each with the
+ * slice of its xorb's lists that the term covers.  No part of a slice is kept,
+ * and the file hash is computed incrementally, so the state does not grow.  A
+ * slice comes from the tables of the server.  A slice that contradicts itself
+ * is an error of the server (XET_INTERNAL); any other error is an error of the
+ * shard.  After an error, the verifier must be initialized again before any
+ * other use.
  *
  * A verifier owns no memory and belongs to one thread.
  */

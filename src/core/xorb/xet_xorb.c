@@ -8,10 +8,10 @@
  * caches and signatures rely on.  The same holds for the names of copies in
  * quarantine.
  *
- * The client that makes a xorb chooses its content, so one eligible chunk may
- * be at all positions.  A hash table of the eligible chunks so far, with open
- * addressing and at most half full, finds repeats with about one look-up a
- * chunk.
+ * A client chooses the content of its xorbs, so it can repeat one eligible
+ * chunk at all positions.  A hash table of the eligible chunks so far, with
+ * open addressing and at most half full, finds repeats with about one look-up
+ * per chunk.
  *
  * The functions have no state and allocate no memory; any thread may call
  * them.
@@ -165,7 +165,7 @@ xet_xorb_eligible(const xet_suite_t *suite, const xet_xorb_info_t *info,
             continue;
         }
 
-        /* the last bytes of all eligible hashes are similar, not the first */
+        /* use the first bytes: eligible hashes have similar last bytes */
 
         slot = xet_get_u32(hash) % XET_XORB_SEEN_SIZE;
 

@@ -31,9 +31,9 @@ typedef struct {
      * raw_ends in the decoded stream, stored_ends in the chunk region with
      * headers counted.
      */
-    const uint8_t   *hashes;           /* 32 bytes an entry */
-    const uint8_t   *raw_ends;         /* 4 bytes an entry */
-    const uint8_t   *stored_ends;      /* 4 bytes an entry */
+    const uint8_t   *hashes;           /* 32 bytes per entry */
+    const uint8_t   *raw_ends;         /* 4 bytes per entry */
+    const uint8_t   *stored_ends;      /* 4 bytes per entry */
 
     xet_hash_t       hash;             /* set by finish */
 } xet_xorb_info_t;
@@ -46,7 +46,7 @@ typedef struct xet_xorb_verifier_s  xet_xorb_verifier_t;
  * A push verifier: takes the body in pieces of any size, decodes and hashes
  * every chunk, and at the end compares the root with expected (NULL: the hash
  * is computed and not checked).  The result does not depend on how the input
- * is split.  Memory is a constant of 850 KiB plus the buffers of LZ4 (see
+ * is split.  Memory use is constant: 850 KiB plus the buffers of LZ4 (see
  * xet_chunk.h).  size_max limits the chunk region, in bytes.  Returns NULL
  * when out of memory.  suite must outlive v; expected is copied.
  */
@@ -57,9 +57,9 @@ void xet_xorb_verifier_destroy(xet_xorb_verifier_t *v);
 /*
  * Returns XET_OK, or the first error, which every later call repeats.  *stored
  * is set to the number of leading bytes of data that belong to the chunk
- * region and must be stored; the rest is footer.  Bytes of a chunk that fails
- * later may already have been counted; their sum does not depend on the split
- * either.
+ * region and must be stored; the rest is footer.  *stored may include bytes of
+ * a chunk that later turns out to be invalid.  The sum over all calls does not
+ * depend on the split, either.
  *
  * A footer must be complete, be followed by its length, and agree with the
  * chunks in every byte except its 16 spare bytes.
@@ -70,14 +70,14 @@ xet_status_t xet_xorb_verifier_feed(xet_xorb_verifier_t *v,
 /* Ends the body; returns XET_OK if the whole body was valid, or an error. */
 xet_status_t xet_xorb_verifier_finish(xet_xorb_verifier_t *v);
 
-/* Returns the chunks verified so far, after finish all; valid as long as v. */
+/* Returns the chunks verified so far.  The result is valid as long as v. */
 const xet_xorb_info_t *xet_xorb_verifier_info(const xet_xorb_verifier_t *v);
 
 
 /*
  * Writes to chunks the indexes of the chunks for the dedup index, in order:
- * chunks that are eligible by their hash, and of equal hashes only the first
- * chunk.  chunks has room for info->chunk_count indexes.  Returns the number
+ * chunks that are eligible by their hash, but only the first chunk with each
+ * hash.  chunks has room for info->chunk_count indexes.  Returns the number
  * of indexes written.
  */
 uint32_t xet_xorb_eligible(const xet_suite_t *suite,
@@ -119,7 +119,8 @@ xet_status_t xet_xorb_writer_add(xet_xorb_writer_t *w, const uint8_t *data,
 
 /*
  * Computes info->hash.  footer: 0 for none, 1 for the v1 CasObjectInfo footer
- * and its length, which old clients send.  XET_XORB_EMPTY without chunks.
+ * and its length, which old clients send.  Error: XET_XORB_EMPTY when there
+ * are no chunks.
  */
 xet_status_t xet_xorb_writer_finish(xet_xorb_writer_t *w, int footer);
 const xet_xorb_info_t *xet_xorb_writer_info(const xet_xorb_writer_t *w);
@@ -150,8 +151,8 @@ xet_status_t xet_xorb_chunk_decode(const xet_suite_t *suite,
  * A xorb's hash covers its chunks, but not their compression and layout, so the
  * same xorb can arrive in many encodings.  The copy id distinguishes the
  * copies.  Every stored copy gets a new copy id, so a name never refers to
- * other bytes later.  Copy id 0 is the copy id of copies that are older than
- * copy ids; their names are the hash string alone.
+ * other bytes later.  Copies from before copy ids were introduced have copy id
+ * 0; their names are the hash string alone.
  *
  * Writes at most XET_XORB_NAME_MAX bytes, no NUL; returns their end.
  */
@@ -159,8 +160,9 @@ uint8_t *xet_xorb_name_print(uint8_t *dst, const xet_hash_t *xorb,
     uint32_t copy_id);
 
 /*
- * Parses a name, only in the spelling that xet_xorb_name_print() writes.
- * XET_HASH_SYNTAX for any other text; *xorb and *copy_id do not change then.
+ * Parses a name, only in the spelling that xet_xorb_name_print() writes.  For
+ * any other text returns XET_HASH_SYNTAX and leaves *xorb and *copy_id as they
+ * are.
  */
 xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *copy_id,
     const uint8_t *src, size_t len);
@@ -176,7 +178,7 @@ xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *copy_id,
 
 /*
  * A sweep puts an orphan in quarantine before it removes the orphan: the copy
- * gets a name, in the folder of temporary files, that nothing refers to.  The
+ * is renamed into the folder of temporary files, so no reader finds it.  The
  * name is XET_XORB_QUARANTINE, a decimal number that differs between sweeps, a
  * dot, and the name of the copy.  Writes at most XET_XORB_QUARANTINE_MAX
  * bytes, no NUL; returns their end.
@@ -188,7 +190,7 @@ xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *copy_id,
 uint8_t *xet_xorb_quarantine_print(uint8_t *dst, uint64_t sweep,
     const xet_hash_t *xorb, uint32_t copy_id);
 
-/* Does xet_xorb_name_parse() for names of xet_xorb_quarantine_print(). */
+/* Like xet_xorb_name_parse(), for names of xet_xorb_quarantine_print(). */
 xet_status_t xet_xorb_quarantine_parse(uint64_t *sweep, xet_hash_t *xorb,
     uint32_t *copy_id, const uint8_t *src, size_t len);
 
@@ -205,10 +207,10 @@ xet_status_t xet_xorb_quarantine_parse(uint64_t *sweep, xet_hash_t *xorb,
 
 typedef struct {
     const xet_xorb_info_t  *info;
-    const uint8_t          *layout;    /* fields to come; NULL: no version */
+    const uint8_t          *layout;    /* remaining; NULL: no version yet */
 
     const uint8_t          *want;      /* bytes of the field; NULL: any */
-    size_t                  rest;      /* bytes of the field to come */
+    size_t                  rest;      /* remaining bytes of the field */
     unsigned                version;
 
     uint8_t                 fixed[XET_XORB_FOOTER_FIXED];
@@ -290,11 +292,11 @@ typedef enum {
 typedef struct {
     const xet_suite_t     *suite;
     uint64_t               size_max;   /* of the chunk region */
-    uint64_t               size;       /* of chunks whose header was taken */
+    uint64_t               size;       /* of chunks with parsed headers */
     uint64_t               taken;      /* chunk region bytes consumed */
 
-    uint32_t               count;      /* headers taken */
-    uint32_t               rest;       /* payload bytes to come */
+    uint32_t               count;      /* parsed headers */
+    uint32_t               rest;       /* remaining payload bytes */
 
     xet_xorb_parser_state_e  state;
     unsigned                 have;     /* bytes of header or ident */
@@ -311,8 +313,8 @@ void xet_xorb_parser_init(xet_xorb_parser_t *p, const xet_suite_t *suite,
  * Returns XET_OK with an event, XET_AGAIN when *pos has reached end, or an
  * error of a header: XET_XORB_VERSION, _SCHEME, _STORED_LEN, _RAW_LEN,
  * _DATA_LEN, _CHUNKS, _SIZE, or _EMPTY for a footer without chunks.  An error
- * is returned at the byte that shows it, and the parser must not be used after
- * that.
+ * is returned at the first byte that shows it.  After an error, the parser must
+ * not be used.
  */
 xet_status_t xet_xorb_parser_next(xet_xorb_parser_t *p, const uint8_t **pos,
     const uint8_t *end, xet_xorb_event_t *ev);

@@ -2,10 +2,10 @@
 /*
  * Decodes a single stored chunk.
  *
- * Purpose:    stored bytes that were once valid may have been changed by a
- *             disk, a copy or an operator.  So the parser of uploads reads the
- *             header, which must agree with the metadata; the data must
- *             decode; and the decoded bytes must have the hash.
+ * Purpose:    checks a chunk when it is read, because a disk, a copy or an
+ *             operator may have changed the stored bytes.  The header is
+ *             parsed as in an upload, and must agree with the metadata.  The
+ *             data must decode to bytes with the given hash.
  * States:     none.
  * Ownership:  the caller owns all buffers.
  * Threads:    any; a codec belongs to one thread at a time.

@@ -4,9 +4,9 @@
  * is older and described in docs/protocol.md).
  *
  * Purpose:    compares a footer with the chunks, or writes one.  The chunks
- *             determine all of a footer, so it is a sequence of fields whose
- *             bytes are known.  A layout lists the fields, and one function
- *             gives the bytes of a field.  The tables of the chunks are kept
+ *             determine the whole footer: it is a sequence of fields with
+ *             known bytes.  A layout lists the fields, and one function
+ *             returns the bytes of a field.  The tables of the chunks are kept
  *             in the byte order of the footer, so only small fields are built.
  *             The counts in a received footer are never used.
  * States:     no version yet; in a field; after the last field.  Nothing is

@@ -11,8 +11,9 @@
  * Threads:    one at a time.
  *
  * Headers are read byte by byte, and each field is checked at its last byte.
- * This costs nothing compared with the payload.  It makes the result for a
- * body, and the count of bytes taken before it, the same for any split.
+ * So the result for a body, and the number of bytes consumed before the
+ * result, are the same for any split.  The cost is negligible compared with
+ * the payload.
  */
 
 #include <string.h>

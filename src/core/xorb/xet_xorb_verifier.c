@@ -3,13 +3,14 @@
  * A push verifier of xorbs.
  *
  * Purpose:    turns a body into a result and a chunk table.  The parser splits
- *             the body into events.  A payload that lies whole in the caller's
- *             buffer is decoded there (a plain one is hashed there); only a
- *             payload that spans feeds is assembled in v->stored first.  The
- *             ends of each chunk go to the tables, its hash to the tree.  At
- *             the end of the body, or the beginning of a footer, the tree is
- *             closed.  Its root is compared with the expected hash, then the
- *             footer with the tables.
+ *             the body into events.  A payload that is complete in the
+ *             caller's buffer is decoded there, or hashed there if it is
+ *             plain; only a payload that spans several feeds is assembled in
+ *             v->stored first.  The ends of each chunk are added to the
+ *             tables, the hash of the chunk to the tree.  At the end of the
+ *             body, or the beginning of a footer, the root of the tree is
+ *             compared with the expected hash, then the footer with the
+ *             tables.
  * States:     the states of the parser.  The first error stays; feed and
  *             finish return it again.  Nothing may be fed after finish.
  * Ownership:  one allocation of about 600 KiB, and the codec.  The tables use
@@ -241,7 +242,7 @@ xet_xorb_verifier_chunk(xet_xorb_verifier_t *v, const uint8_t *data)
 }
 
 
-/* Closes the tree over all chunks and compares its root. */
+/* Computes the root of the tree of all chunks and compares it. */
 
 static xet_status_t
 xet_xorb_verifier_root(xet_xorb_verifier_t *v)

@@ -42,7 +42,7 @@ struct xet_xorb_writer_s {
     xet_status_t             status;   /* of the callback, or of finish */
     unsigned                 finished:1;
 
-    xet_xorb_writer_slot_t  *best;     /* of the two, for the current chunk */
+    xet_xorb_writer_slot_t  *best;     /* in slot[], for the current chunk */
     xet_xorb_writer_slot_t  *other;
     xet_xorb_writer_slot_t   slot[2];
 
