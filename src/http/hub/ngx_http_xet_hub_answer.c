@@ -1,7 +1,7 @@
 
 /*
- * Responses of a Hub: JSON and errors that PostgreSQL returns, links to the
- * next page, and arguments of requests.
+ * Functions for all routes of a Hub: send JSON and errors that PostgreSQL
+ * returns, link to the next page, and get arguments of requests.
  */
 
 #include "ngx_http_xet.h"

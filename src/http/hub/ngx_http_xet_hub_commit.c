@@ -39,7 +39,7 @@
 #define NGX_HTTP_XET_HUB_OPERATIONS  1000      /* operations in a batch */
 #define NGX_HTTP_XET_HUB_INLINES     1000      /* files in the body */
 #define NGX_HTTP_XET_HUB_LOOKS         32      /* attempts to commit */
-#define NGX_HTTP_XET_HUB_AGAIN       500       /* ms, to repeat claims */
+#define NGX_HTTP_XET_HUB_AGAIN       500       /* ms between look-ups */
 
 
 /* A file whose SHA-256 must be computed. */

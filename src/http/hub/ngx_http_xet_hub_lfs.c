@@ -9,8 +9,8 @@
  *     get     checks the URL's signature -> finds the file by SHA-256
  *             -> sends its bytes
  *
- * Clients upload objects without any authentication header, so the URL carries
- * the permission: for one object of one repo, valid as long as a token.  An
+ * Clients upload objects without any authentication header.  So the URL itself
+ * grants access to one object of one repo, for the lifetime of a token.  An
  * upload that requests the transfer "xet" gets a token for the repo instead of
  * a URL.
  *
@@ -469,7 +469,7 @@ ngx_http_xet_hub_lfs_token(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l,
         return NGX_ERROR;
     }
 
-    /* an endpoint or a token has no characters that JSON escapes */
+    /* neither endpoint nor token has characters that JSON escapes */
 
     p = ngx_pnalloc(r->pool, endpoint.len + token.len + 160);
     if (p == NULL) {

@@ -132,7 +132,7 @@ ngx_http_xet_hub_page_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         ngx_str_null(&hub->asked.name);
     }
 
-    /* one row more than a page shows, to detect a next page */
+    /* request one row more than a page shows, to detect a next page */
 
     return ngx_http_xet_query_wait(r,
                ngx_http_xet_query(r, hub_page_list,
@@ -277,8 +277,8 @@ ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
 
 /*
  * Shows a command that creates the first repo from a folder, if the caller may
- * create one.  hf always sends a token, so without authentication the command
- * contains a dummy: hf must not send the user's token of another Hub.
+ * create one.  If this server needs no token, the command contains a dummy
+ * token.  Otherwise hf would send the user's token of another Hub.
  */
 
 static void

@@ -1,7 +1,7 @@
 
 /*
  * Sample commands that download a repo or a file, for hf, Python and curl.
- * They contain the URL of this server as the caller reaches it.
+ * They contain the URL with which the caller has reached this server.
  *
  * A branch may have the name "$(rm -rf ~)", and the client chooses the host
  * name.  So every value is quoted, as one shell word or as a Python string.

@@ -455,7 +455,7 @@ ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
 
     hub = ngx_http_xet_hub_get(r);
 
-    /* names that were allowed by older versions can be deleted */
+    /* DELETE skips this check, because older versions allowed more names */
 
     if (r->method != NGX_HTTP_DELETE) {
         rc = ngx_http_xet_hub_ref_check(r, name, &n->rev);

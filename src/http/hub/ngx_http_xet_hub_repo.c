@@ -341,7 +341,7 @@ ngx_http_xet_hub_created(ngx_http_request_t *r, ngx_int_t rc)
             || answer.status == NGX_HTTP_CONFLICT)
         {
             ngx_http_finalize_request(r, ngx_http_xet_hub_create_send(r,
-                                                                  &answer));
+                                                                      &answer));
             return;
         }
     }

@@ -4,7 +4,7 @@
  * path.
  *
  *     handler -> looks up the path (PostgreSQL) -> headers
- *     HEAD     sends only headers, with which a Xet client fetches the file
+ *     HEAD     sends only headers, which a Xet client needs for a download
  *     GET      sends the file as GET files/{file} does: ranges, conditions
  *
  * The file is sent without redirects, which could lose a header or a token.  A

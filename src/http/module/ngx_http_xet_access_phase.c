@@ -199,7 +199,7 @@ ngx_http_xet_audit_access(ngx_http_request_t *r)
     now.mode = audit->mode;
     *audit = now;
 
-    /* the key of a limit may already have verified the token */
+    /* the variable of a limit may already have verified the token */
 
     audit->auth = ngx_http_xet_ctx_of(r)->auth;
 }

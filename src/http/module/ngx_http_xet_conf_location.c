@@ -52,7 +52,7 @@ ngx_http_xet_conf_lists(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     xmcf->lines = ngx_array_create(cf->temp_pool, 16,
                                    sizeof(ngx_http_xet_line_t));
     xmcf->locations = ngx_array_create(cf->temp_pool, 16,
-                                    sizeof(ngx_http_xet_conf_location_t));
+                                       sizeof(ngx_http_xet_conf_location_t));
 
     return (xmcf->lines && xmcf->locations) ? NGX_OK : NGX_ERROR;
 }
@@ -98,7 +98,7 @@ ngx_http_xet_conf_location(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *outer,
     loc->outer = outer;
     loc->core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
     loc->server = ngx_http_conf_get_module_srv_conf(cf,
-                                                      ngx_http_core_module);
+                                                    ngx_http_core_module);
 
     return NGX_OK;
 }

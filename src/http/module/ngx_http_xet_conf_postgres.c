@@ -152,7 +152,7 @@ ngx_http_xet_conf_postgres_read(ngx_conf_t *cf, ngx_command_t *cmd,
 
     if (xmcf->standbys == NULL) {
         xmcf->standbys = ngx_array_create(cf->pool, NGX_HTTP_XET_STANDBYS,
-                                         sizeof(ngx_http_xet_standby_conf_t));
+                                          sizeof(ngx_http_xet_standby_conf_t));
         if (xmcf->standbys == NULL) {
             return NGX_CONF_ERROR;
         }

@@ -19,7 +19,7 @@ char *
 ngx_http_xet_conf_str(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     return ngx_http_xet_conf_recorded(cf, cmd, conf,
-                                   ngx_conf_set_str_slot(cf, cmd, conf));
+                                      ngx_conf_set_str_slot(cf, cmd, conf));
 }
 
 
@@ -27,7 +27,7 @@ char *
 ngx_http_xet_conf_num(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     return ngx_http_xet_conf_recorded(cf, cmd, conf,
-                                   ngx_conf_set_num_slot(cf, cmd, conf));
+                                      ngx_conf_set_num_slot(cf, cmd, conf));
 }
 
 
@@ -35,7 +35,7 @@ char *
 ngx_http_xet_conf_size(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     return ngx_http_xet_conf_recorded(cf, cmd, conf,
-                                   ngx_conf_set_size_slot(cf, cmd, conf));
+                                      ngx_conf_set_size_slot(cf, cmd, conf));
 }
 
 

@@ -261,8 +261,8 @@ ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 
 
 /*
- * Warns if no route of the API, which starts with "xet_api_base", can reach
- * the location.
+ * Warns if no request to the API can reach the location, because all routes of
+ * the API start with "xet_api_base".
  */
 
 static void

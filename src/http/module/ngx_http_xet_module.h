@@ -62,10 +62,10 @@ ngx_int_t ngx_http_xet_hub_handler(ngx_http_request_t *r);
  */
 ngx_int_t ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name);
 
-/* Assigns the routes indexes for metrics; with hub also the Hub's routes. */
+/* Sets the index of each route in metrics; skips Hub routes if hub is 0. */
 void ngx_http_xet_route_count_init(ngx_uint_t hub);
 
-/* Returns the index in metrics of the route for the path and method. */
+/* Returns the index of the request's route in metrics. */
 ngx_uint_t ngx_http_xet_route_number(ngx_http_request_t *r);
 
 /*

@@ -166,7 +166,7 @@ ngx_http_xet_variable_token(ngx_http_request_t *r,
 
 /*
  * Sets the key for limits: "s:" and the token's subject, or "a:" and the
- * address.
+ * client's address.
  */
 
 static ngx_int_t

@@ -235,9 +235,9 @@ ngx_http_xet_hashes_first(ngx_http_xet_hashes_t *h,
     }
 
     return xet_edit_ranges_init(&h->edits, h->suite, ngx_http_xet_alloc,
-                            h->pool, h->ranges, h->nranges, terms->size,
-                            NGX_HTTP_XET_NODES_MAX
-                            + h->nranges * NGX_HTTP_XET_NODES_RANGE);
+                                h->pool, h->ranges, h->nranges, terms->size,
+                                NGX_HTTP_XET_NODES_MAX
+                                + h->nranges * NGX_HTTP_XET_NODES_RANGE);
 }
 
 

@@ -85,7 +85,7 @@ ngx_http_xet_grant_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     if (!xlcf->grants) {
 
-        /* only grants, which are off here, need the body's description */
+        /* the body is needed only for a grant, and grants are off */
 
         rc = ngx_http_xet_drop_body(r);
 
@@ -271,7 +271,7 @@ ngx_http_xet_grant_mac(ngx_http_request_t *r, const xet_hash_t *xorb,
     }
 
     /*
-     * only the last field has an unknown length, so the input is unambiguous
+     * only the last field has a variable length, so the input is unambiguous
      */
 
     text = ngx_pnalloc(r->pool, sizeof(NGX_HTTP_XET_GRANT_LABEL)
@@ -410,7 +410,7 @@ ngx_http_xet_commit_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_commit_t *c = data;
 
-    /* count the upload for the caller's limit, even if it is invalid */
+    /* count the upload against the caller's limit, even if it is invalid */
 
     ngx_http_xet_ctx_of(r)->worth = c->stage.size;
 

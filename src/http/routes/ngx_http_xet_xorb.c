@@ -169,7 +169,7 @@ ngx_http_xet_xorb_body_done(ngx_http_request_t *r, void *data,
     }
 
     ngx_http_xet_xorb_commit(r, x->file, xet_xorb_verifier_info(x->in.verifier),
-                      &x->eligible, ngx_http_xet_xorb_kept);
+                             &x->eligible, ngx_http_xet_xorb_kept);
 }
 
 
