@@ -176,7 +176,7 @@ xet_cli_prune_copies(xet_cli_prune_t *p)
                      XET_CLI_BACKUP_COPIES "/%02x", i);
 
             rc = xet_cli_storage_list(p->storage, p->folder, xet_cli_prune_copy,
-                                    p);
+                                      p);
         }
 
         rc = rc ? rc : xet_cli_prune_gone(p);

@@ -87,8 +87,8 @@ xet_cli_copier_size(xet_store_t *storage, const xet_cli_copy_t *copy,
     xet_store_item_t  entry;
 
     rc = xet_cli_storage_stat(storage,
-                            xet_store_copy(name, &copy->hash, copy->copy_id),
-                            &entry);
+                              xet_store_copy(name, &copy->hash, copy->copy_id),
+                              &entry);
 
     *size = (rc == XET_CLI_OK) ? entry.size : UINT64_MAX;
 

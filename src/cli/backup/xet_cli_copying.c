@@ -386,7 +386,7 @@ xet_cli_copying_mark(xet_cli_copying_t *c, int empty)
     rc = xet_cli_storage_make(c->to, "tmp");
 
     return rc ? rc : xet_cli_storage_put(c->to, XET_CLI_COPYING_MARK, text,
-                                       !empty);
+                                         !empty);
 }
 
 
@@ -500,7 +500,7 @@ xet_cli_copying_line(xet_store_t *storage, char *line)
     int  rc;
 
     rc = xet_cli_storage_line(storage, XET_CLI_COPYING_MARK, line,
-                            XET_CLI_COPYING_LINE);
+                              XET_CLI_COPYING_LINE);
 
     return (rc == XET_CLI_GONE) ? XET_CLI_OK
            : (rc == XET_CLI_UNREADABLE)

@@ -200,7 +200,7 @@ xet_cli_rebuild_quarantine(void *ctx, const char *name)
              XET_XORB_QUARANTINE_MAX, name);
 
     rc = xet_cli_storage_back(b->storage, quarantine,
-                            xet_store_copy(path, &hash, copy_id));
+                              xet_store_copy(path, &hash, copy_id));
 
     b->back++;
 
@@ -346,8 +346,8 @@ xet_cli_rebuild_copy(xet_cli_rebuild_t *b, xet_cli_copy_t *copy)
 
     if (rc == XET_CLI_OK && linked && !taken) {
         rc = xet_cli_storage_remove(b->storage,
-                                  xet_store_copy(name, &copy->hash,
-                                                     copy->copy_id));
+                                    xet_store_copy(name, &copy->hash,
+                                                   copy->copy_id));
     }
 
     b->added += (uint64_t) taken;

@@ -126,7 +126,7 @@ xet_cli_storage_bucket(const char *text, int *rc)
         }
 
         storage = xet_store_s3(&conf.s3, (temp && *temp) ? temp : "/var/tmp",
-                             &error);
+                               &error);
         if (storage == NULL) {
             *rc = error.text[0] ? xet_cli_fail(XET_CLI_USAGE, conf.s3.url,
                                                error.text)
@@ -429,7 +429,7 @@ xet_cli_storage_remove_all(xet_store_t *storage,
     }
 
     return xet_cli_storage_rc(storage->ops->remove(storage, items, n, &error),
-                            &error);
+                              &error);
 }
 
 
@@ -737,7 +737,7 @@ xet_cli_writer_write(xet_store_writer_t *writer, const uint8_t *data,
     xet_store_error_t  error;
 
     return xet_cli_storage_rc(xet_store_writer_write(writer, data, len, &error),
-                            &error);
+                              &error);
 }
 
 
@@ -748,8 +748,8 @@ xet_cli_writer_keep(xet_store_writer_t *writer, int replace)
     xet_store_error_t  error;
 
     rc = xet_cli_storage_rc(writer->store->ops->keep(writer, writer->name,
-                                                   replace, 1, &error),
-                          &error);
+                                                     replace, 1, &error),
+                            &error);
 
     xet_cli_writer_drop(writer);
 
@@ -775,6 +775,6 @@ xet_cli_storage_put(xet_store_t *storage, const char *name, const char *text,
     xet_store_error_t  error;
 
     return xet_cli_storage_rc(xet_store_put(storage, name, text, strlen(text),
-                                          replace, &error),
-                            &error);
+                                            replace, &error),
+                              &error);
 }

@@ -329,8 +329,8 @@ xet_cli_info_shard(xet_cli_info_t *in)
 
     } else {
         rc = xet_cli_print(0, xet_cli_info_number("files", p.files),
-                              xet_cli_info_number("terms", p.terms),
-                              xet_cli_info_number("xorbs", p.xorbs));
+                           xet_cli_info_number("terms", p.terms),
+                           xet_cli_info_number("xorbs", p.xorbs));
     }
 
     return xet_cli_info_end(in, status, rc);

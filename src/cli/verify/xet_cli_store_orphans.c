@@ -52,7 +52,7 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
         rc = xet_cli_interrupted
              ? XET_CLI_INTERRUPTED
              : xet_cli_storage_list(s->storage, o.folder, xet_cli_orphans_entry,
-                                  &o);
+                                    &o);
 
         if (rc != XET_CLI_OK) {
             return (rc == XET_CLI_GONE)

@@ -107,7 +107,7 @@ ngx_http_xet_bg_job_add(ngx_cycle_t *cycle,
     bg_job->timer.cancelable = 1;
 
     ngx_http_xet_bg_job_wait(bg_job, NGX_HTTP_XET_BG_JOB_IDLE,
-                            NGX_HTTP_XET_BG_JOB_FIRST);
+                             NGX_HTTP_XET_BG_JOB_FIRST);
 
     return NGX_OK;
 }
@@ -196,8 +196,8 @@ ngx_http_xet_bg_job_taken(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
     if ((int64_t) row.wait > 0) {
         ngx_http_xet_bg_job_wait(bg_job, NGX_HTTP_XET_BG_JOB_IDLE,
-                                (ngx_msec_t) ngx_min(row.wait,
-                                                  NGX_HTTP_XET_BG_JOB_POLL));
+                                 (ngx_msec_t) ngx_min(row.wait,
+                                                   NGX_HTTP_XET_BG_JOB_POLL));
         return;
     }
 
@@ -383,7 +383,7 @@ ngx_http_xet_bg_job_keep(ngx_http_xet_bg_job_t *bg_job)
     ngx_str_null(&bg_job->note);
 
     ngx_http_xet_bg_job_put(bg_job, NGX_HTTP_XET_BG_JOB_LEASE,
-                           ngx_http_xet_bg_job_kept);
+                            ngx_http_xet_bg_job_kept);
 }
 
 
@@ -424,7 +424,7 @@ ngx_http_xet_bg_job_kept(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
         ngx_http_xet_bg_job_end(bg_job);
         ngx_http_xet_bg_job_wait(bg_job, NGX_HTTP_XET_BG_JOB_IDLE,
-                                NGX_HTTP_XET_BG_JOB_POLL);
+                                 NGX_HTTP_XET_BG_JOB_POLL);
 
     } else if (rc != NGX_OK) {
         ngx_http_xet_bg_job_unsent(bg_job);
@@ -438,7 +438,7 @@ ngx_http_xet_bg_job_kept(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
     } else {
         bg_job->backoff = 0;
         ngx_http_xet_bg_job_wait(bg_job, NGX_HTTP_XET_BG_JOB_PAUSES,
-                                bg_job->pause);
+                                 bg_job->pause);
     }
 }
 

@@ -116,11 +116,11 @@ ngx_http_xet_copy_scan_step(ngx_http_xet_bg_job_t *bg_job)
 
     if (scan->damaged) {
         ngx_http_xet_bg_job_ask(bg_job, heal_next, ngx_http_xet_copy_scan_rows,
-                               .after = (uint64_t) after);
+                                .after = (uint64_t) after);
 
     } else {
         ngx_http_xet_bg_job_ask(bg_job, scrub_next, ngx_http_xet_copy_scan_rows,
-                               .after = (uint64_t) after);
+                                .after = (uint64_t) after);
     }
 }
 
@@ -230,7 +230,7 @@ ngx_http_xet_copy_scan_read(ngx_http_xet_bg_job_t *bg_job)
     }
 
     ngx_http_xet_bg_job_job(bg_job, ngx_http_xet_copy_scan_job,
-                           ngx_http_xet_copy_scan_done);
+                            ngx_http_xet_copy_scan_done);
 }
 
 
@@ -338,7 +338,7 @@ ngx_http_xet_copy_scan_left(ngx_http_xet_bg_job_t *bg_job)
     ngx_http_xet_copy_scan_t *scan = bg_job->data;
 
     ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_COPY_SCAN_UNREAD,
-                             (int64_t) scan->unread);
+                              (int64_t) scan->unread);
     scan->unread = 0;
 }
 
@@ -373,7 +373,7 @@ ngx_http_xet_copy_scan_pace(ngx_http_xet_copy_scan_t *scan)
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
     ngx_http_xet_bg_job_count(scan->bg_job, NGX_HTTP_XET_COPY_SCAN_BYTES,
-                             (int64_t) scan->taken);
+                              (int64_t) scan->taken);
 
     scan->rest += scan->taken;
     scan->taken = 0;

@@ -120,22 +120,22 @@ ngx_http_xet_gc_step(ngx_http_xet_bg_job_t *bg_job)
 
     case NGX_HTTP_XET_GC_FILES:
         ngx_http_xet_bg_job_ask(bg_job, gc_files, ngx_http_xet_gc_files,
-                               .batch = gc->batch);
+                                .batch = gc->batch);
         break;
 
     case NGX_HTTP_XET_GC_XORBS:
         ngx_http_xet_bg_job_ask(bg_job, gc_xorbs, ngx_http_xet_gc_xorbs,
-                               .grace = xmcf->gc_grace, .batch = gc->batch);
+                                .grace = xmcf->gc_grace, .batch = gc->batch);
         break;
 
     case NGX_HTTP_XET_GC_SETTLE:
         ngx_http_xet_bg_job_ask(bg_job, usage_settle, ngx_http_xet_gc_settled,
-                               .batch = gc->batch);
+                                .batch = gc->batch);
         break;
 
     case NGX_HTTP_XET_GC_REMOVAL:
         ngx_http_xet_bg_job_ask(bg_job, gc_copies, ngx_http_xet_gc_copies,
-                               .batch = NGX_HTTP_XET_GC_COPIES);
+                                .batch = NGX_HTTP_XET_GC_COPIES);
         break;
 
     default: /* NGX_HTTP_XET_GC_ORPHANS */
@@ -261,7 +261,7 @@ ngx_http_xet_gc_copies(ngx_http_xet_bg_job_t *bg_job, ngx_http_xet_ask_t *ask)
     }
 
     ngx_http_xet_bg_job_job(bg_job, ngx_http_xet_gc_remove_job,
-                           ngx_http_xet_gc_gone);
+                            ngx_http_xet_gc_gone);
 }
 
 
@@ -290,7 +290,7 @@ ngx_http_xet_gc_gone(ngx_http_xet_bg_job_t *bg_job)
     }
 
     ngx_http_xet_bg_job_ask(bg_job, gc_removed, ngx_http_xet_gc_removed,
-                           .hashes = &gc->hashes, .copy_ids = &gc->copy_ids);
+                            .hashes = &gc->hashes, .copy_ids = &gc->copy_ids);
 }
 
 

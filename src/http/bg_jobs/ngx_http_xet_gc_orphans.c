@@ -80,20 +80,20 @@ ngx_http_xet_gc_orphans_step(ngx_http_xet_bg_job_t *bg_job)
 
     } else if (o->i < o->n) {
         ngx_http_xet_bg_job_job(bg_job, ngx_http_xet_gc_orphans_take_job,
-                               ngx_http_xet_gc_orphans_taken);
+                                ngx_http_xet_gc_orphans_taken);
 
     } else if (o->folder < NGX_HTTP_XET_ORPHANS_FOLDERS) {
         ngx_http_xet_gc_orphans_cursor(bg_job);
         ngx_http_xet_bg_job_job(bg_job, ngx_http_xet_gc_orphans_list_job,
-                               ngx_http_xet_gc_orphans_listed);
+                                ngx_http_xet_gc_orphans_listed);
 
     } else {
 
         /* -1: another worker has started the run, so the total is unknown */
 
         ngx_http_xet_bg_job_ask(bg_job, orphans_found,
-                               ngx_http_xet_gc_orphans_swept,
-                               .n = gc->begun ? -1 : gc->left, .swept = 1);
+                                ngx_http_xet_gc_orphans_swept,
+                                .n = gc->begun ? -1 : gc->left, .swept = 1);
     }
 }
 
@@ -118,13 +118,13 @@ ngx_http_xet_gc_orphans_due(ngx_http_xet_bg_job_t *bg_job,
                           "xet: no files are removed from the store: %V",
                           &row.why);
             ngx_http_xet_bg_job_note(bg_job, "no files are removed: %V",
-                                    &row.why);
+                                     &row.why);
 
         } else if (row.why.len) {
             ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
                           "xet: files without a row are kept: %V", &row.why);
             ngx_http_xet_bg_job_note(bg_job, "files without a row are kept: %V",
-                                    &row.why);
+                                     &row.why);
         }
 
         ngx_http_xet_bg_job_finish(bg_job);
@@ -194,8 +194,8 @@ ngx_http_xet_gc_orphans_listed(ngx_http_xet_bg_job_t *bg_job)
     ngx_http_xet_gc_orphans_names(gc, o->names, o->n);
 
     ngx_http_xet_bg_job_ask(bg_job, copies_unknown,
-                           ngx_http_xet_gc_orphans_suspect,
-                           .hashes = &gc->hashes, .copy_ids = &gc->copy_ids);
+                            ngx_http_xet_gc_orphans_suspect,
+                            .hashes = &gc->hashes, .copy_ids = &gc->copy_ids);
 }
 
 
@@ -309,7 +309,7 @@ ngx_http_xet_gc_orphans_taken(ngx_http_xet_bg_job_t *bg_job)
     ngx_http_xet_gc_orphans_names(gc, o->taken, o->ntaken);
 
     ngx_http_xet_bg_job_ask(bg_job, orphans, ngx_http_xet_gc_orphans_sure,
-                           .hashes = &gc->hashes, .copy_ids = &gc->copy_ids);
+                            .hashes = &gc->hashes, .copy_ids = &gc->copy_ids);
 }
 
 
@@ -332,7 +332,7 @@ ngx_http_xet_gc_orphans_sure(ngx_http_xet_bg_job_t *bg_job,
     }
 
     ngx_http_xet_bg_job_job(bg_job, ngx_http_xet_gc_orphans_settle_job,
-                           ngx_http_xet_gc_orphans_settled);
+                            ngx_http_xet_gc_orphans_settled);
 }
 
 
@@ -356,9 +356,9 @@ ngx_http_xet_gc_orphans_settled(ngx_http_xet_bg_job_t *bg_job)
     o = &gc->orphans;
 
     ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_ORPHANS,
-                             (int64_t) o->removed);
+                              (int64_t) o->removed);
     ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_GC_N_ORPHAN_BYTES,
-                             (int64_t) o->bytes);
+                              (int64_t) o->bytes);
 
     gc->left -= (int64_t) o->removed;
     back = o->back;

@@ -162,8 +162,8 @@ ngx_http_xet_heal_judge(ngx_http_xet_bg_job_t *bg_job, xet_status_t status)
     }
 
     ngx_http_xet_bg_job_ask(bg_job, xorb_intact, ngx_http_xet_heal_intact,
-                           .xorb = &scan->rows[scan->i].xorb,
-                           .copy_id = scan->rows[scan->i].copy_id);
+                            .xorb = &scan->rows[scan->i].xorb,
+                            .copy_id = scan->rows[scan->i].copy_id);
 }
 
 
@@ -220,7 +220,7 @@ ngx_http_xet_heal_list(ngx_http_xet_bg_job_t *bg_job)
     }
 
     ngx_http_xet_bg_job_job(bg_job, ngx_http_xet_heal_list_job,
-                           ngx_http_xet_heal_fetch);
+                            ngx_http_xet_heal_fetch);
 }
 
 
@@ -399,7 +399,7 @@ ngx_http_xet_heal_fetched(ngx_http_xet_bg_job_t *bg_job, xet_status_t status)
 
     case XET_OK:
         ngx_http_xet_bg_job_job(bg_job, ngx_http_xet_heal_commit_job,
-                               ngx_http_xet_heal_committed);
+                                ngx_http_xet_heal_committed);
         return;
 
     case XET_STORE_DAMAGED:
@@ -489,7 +489,7 @@ ngx_http_xet_heal_answered(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
         ngx_http_xet_bg_job_count(bg_job, NGX_HTTP_XET_HEAL_HEALED, 1);
 
         ngx_http_xet_bg_job_job(bg_job, ngx_http_xet_heal_remove_job,
-                               ngx_http_xet_copy_scan_next);
+                                ngx_http_xet_copy_scan_next);
         return;
     }
 
@@ -547,8 +547,8 @@ ngx_http_xet_heal_later(ngx_http_xet_bg_job_t *bg_job)
     }
 
     ngx_http_xet_bg_job_ask(bg_job, heal_later, ngx_http_xet_heal_put_off,
-                           .id = (uint64_t) scan->rows[scan->i].id,
-                           .copy_id = scan->rows[scan->i].copy_id);
+                            .id = (uint64_t) scan->rows[scan->i].id,
+                            .copy_id = scan->rows[scan->i].copy_id);
 }
 
 

@@ -72,8 +72,8 @@ ngx_http_xet_scrub_judge(ngx_http_xet_bg_job_t *bg_job, xet_status_t status)
     ngx_http_xet_damage_note(&damage, &row->xorb, row->copy_id);
 
     ngx_http_xet_bg_job_ask(bg_job, xorb_damaged, ngx_http_xet_scrub_marked,
-                           .xorbs = &damage.xorbs,
-                           .copy_ids = &damage.copy_ids);
+                            .xorbs = &damage.xorbs,
+                            .copy_ids = &damage.copy_ids);
 
     ngx_http_xet_damage_destroy(&damage);
 }

@@ -90,7 +90,7 @@ ngx_http_xet_pg_connect_start(const ngx_http_xet_pg_host_t *host,
 
     ctx->host = *host;
     ctx->host.conninfo.data = (u_char *) ngx_http_xet_pg_connect_text(&p,
-                                                                texts[0]);
+                                                                      texts[0]);
     ctx->host.host = ngx_http_xet_pg_connect_text(&p, texts[1]);
     ctx->host.hostaddr = ngx_http_xet_pg_connect_text(&p, texts[2]);
     ctx->host.port = ngx_http_xet_pg_connect_text(&p, texts[3]);

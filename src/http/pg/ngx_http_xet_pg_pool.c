@@ -762,7 +762,7 @@ ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
         }
 
         ngx_http_xet_pg_pool_deliver(q, res, NGX_OK,
-                                  q->lost ? NGX_HTTP_XET_PG_RETRIED : NULL);
+                                     q->lost ? NGX_HTTP_XET_PG_RETRIED : NULL);
         return;
     }
 

@@ -213,8 +213,8 @@ ngx_http_xet_query_left(ngx_http_xet_query_t *q)
     staged->hub = q->hub;
 
     if (ngx_http_xet_pg_pools_bequeath(q->query, ngx_http_xet_query_unstage,
-                                    staged)
-        != NGX_OK)
+                                       staged)
+           != NGX_OK)
     {
         ngx_free(staged);
         return 0;

@@ -49,8 +49,8 @@ ngx_http_xet_query_quotas(void)
     stmt = &ngx_http_xet_query_stmts[ngx_http_xet_stmt_quota_any];
 
     if (ngx_http_xet_pg_pools_send(NGX_HTTP_XET_READ, stmt, NULL,
-                                ngx_http_xet_query_quotas_known, NULL)
-        != NULL)
+                                   ngx_http_xet_query_quotas_known, NULL)
+           != NULL)
     {
         ngx_http_xet_quotas_sent = 1;
     }

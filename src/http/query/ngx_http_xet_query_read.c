@@ -114,9 +114,9 @@ ngx_http_xet_query_named(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt,
     q->asked = 0;
 
     q->query = ngx_http_xet_pg_pools_send(NGX_HTTP_XET_READ,
-                                       &ngx_http_xet_query_stmts[stmt],
-                                       &q->params,
-                                       ngx_http_xet_query_named_result, q);
+                                          &ngx_http_xet_query_stmts[stmt],
+                                          &q->params,
+                                          ngx_http_xet_query_named_result, q);
 
     return q->query ? NGX_AGAIN
                     : ngx_http_xet_query_read(r, NGX_HTTP_XET_READ, stmt,
@@ -241,9 +241,9 @@ ngx_http_xet_query_elsewhere(ngx_http_xet_query_t *q,
     q->primary = 1;
 
     q->query = ngx_http_xet_pg_pools_send(q->pg_pool,
-                                       &ngx_http_xet_query_stmts[q->stmt],
-                                       &q->params, ngx_http_xet_query_result,
-                                       q);
+                                          &ngx_http_xet_query_stmts[q->stmt],
+                                          &q->params, ngx_http_xet_query_result,
+                                          q);
     if (q->query == NULL) {
         ngx_http_xet_query_result(q, NULL, NGX_BUSY, NULL);
     }

@@ -278,7 +278,7 @@ ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q)
     left->size = q->size;
 
     rc = ngx_http_xet_pg_pools_bequeath(q->query, ngx_http_xet_query_left_done,
-                                     left);
+                                        left);
     if (rc == NGX_OK) {
         return 1;
     }

@@ -3,25 +3,27 @@
  * Receives request bodies and passes them to jobs while they arrive.
  *
  * The body is read unbuffered.  nginx's chain of request body filters delivers
- * each buffer from the socket.  The filter moves what fits into the job buffer
- * being filled.  The rest stays in r->request_body->bufs until the pump moves
- * it.  While both job buffers are full nothing is consumed, nginx's buffer
- * stays busy and the socket is not read, so TCP or the stream's window stops
- * the client.  If one read fills the whole of nginx's buffer, the buffer is
- * not copied but exchanged with an empty job buffer.
+ * each buffer from the socket.  The filter copies as many bytes as fit into the
+ * job buffer that is being filled.  The rest stays in r->request_body->bufs
+ * until the pump copies it.  While both job buffers are full, nothing is
+ * consumed, nginx's buffer stays busy and the socket is not read, so TCP or the
+ * stream's flow control stops the client.  If one read fills the whole of
+ * nginx's buffer, the buffer is not copied but exchanged with an empty job
+ * buffer.
  *
- * The pump is the state machine.  It runs in the event loop whenever data or
- * the end of a job allows progress.  It moves waiting bytes, posts the filled
- * buffer if no job runs, and reads more, until the last piece was fed or an
- * error occurred.
+ * The pump is the state machine.  It runs in the event loop when data has
+ * arrived or a job has ended.  It copies waiting bytes, posts the filled buffer
+ * if no job runs, and reads more, until the last piece was fed or an error
+ * occurred.
  *
- * A feed function that needs the event loop pauses.  Its piece stays, the
- * other buffer is filled meanwhile, and ngx_http_xet_body_resume() feeds the
- * piece again.
+ * A feed function that needs work in the event loop, such as a statement,
+ * pauses the upload.  Its piece is kept and the other buffer is filled
+ * meanwhile; ngx_http_xet_body_resume() feeds the piece again.
  *
- * After an error an HTTP/1 client gets the response at once, and nginx lingers
- * so that the client can read it.  An HTTP/2 or HTTP/3 client would see a
- * reset stream, so its body is first read to the end and discarded.
+ * After an error an HTTP/1 client gets the response at once, and nginx closes
+ * the connection with a delay (lingering close), so that the client can read
+ * the response.  An HTTP/2 or HTTP/3 client would see a reset stream, so its
+ * body is first read to the end and discarded.
  */
 
 #include "ngx_http_xet.h"
@@ -275,9 +277,9 @@ ngx_http_xet_body_drain_handler(ngx_http_request_t *r)
 
 
 /*
- * Posts the filled buffer.  Returns NGX_OK to read more; NGX_AGAIN if posting
- * has failed, or if there is space for waiting bytes; NGX_DONE if the pump has
- * to wait for a job.
+ * Posts the filled buffer.  Returns NGX_OK to read more; NGX_AGAIN to run the
+ * pump again, if posting has failed or a buffer has space for waiting bytes;
+ * NGX_DONE if the pump has to wait.
  */
 
 static ngx_int_t
@@ -309,7 +311,8 @@ ngx_http_xet_body_go(ngx_http_xet_body_t *body)
 
 
 /*
- * Handles an error of reading: the client left, timed out, or sent a bad body.
+ * Handles an error of reading: the client closed the connection, timed out, or
+ * sent a malformed body.
  */
 
 static void
@@ -330,8 +333,8 @@ ngx_http_xet_body_failed(ngx_http_xet_body_t *body, ngx_int_t rc)
     }
 
     /*
-     * the body is too large or has bad framing, which nginx finds while no job
-     * runs
+     * the body is too large or has bad framing, which nginx may detect while no
+     * job runs
      */
 
     if (body->status == XET_OK) {
@@ -346,8 +349,8 @@ ngx_http_xet_body_failed(ngx_http_xet_body_t *body, ngx_int_t rc)
 
 
 /*
- * Moves waiting bytes into the buffer being filled.  Returns NGX_OK if none
- * are left, NGX_AGAIN if the buffer is full.
+ * Copies waiting bytes into the buffer that is being filled.  Returns NGX_OK if
+ * no bytes are left, NGX_AGAIN if the buffer is full.
  */
 
 static ngx_int_t
@@ -377,7 +380,7 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
 
         } else {
             rc = ngx_http_xet_double_buffer_copy(r, &body->pieces, &in->pos,
-                                          in->last);
+                                                 in->last);
         }
 
         body->received += in->pos - pos;
@@ -401,10 +404,10 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
 
 
 /*
- * Returns whether the memory of nginx's buffer can be exchanged for that of
- * the job buffer: the link is nginx's own buffer, is full, has the size of a
- * job buffer, and is the last one.  With HTTP/1 nginx keeps only four pointers
- * to its buffer.
+ * Returns whether nginx's buffer and the job buffer can exchange their memory:
+ * cl is the last link of the chain, and is nginx's own buffer, which is full
+ * and has the size of a job buffer.  Only with HTTP/1, where four pointers of
+ * nginx refer to this memory.
  */
 
 static ngx_uint_t
@@ -490,8 +493,9 @@ ngx_http_xet_body_full(ngx_http_xet_body_t *body)
 
 
 /*
- * Posts the paused piece or, if there is none, the buffer being filled when it
- * is full or the last one.  Returns NGX_OK also if there is nothing to post.
+ * Posts the paused piece.  If no piece is paused, posts the buffer that is
+ * being filled, if it is full or the last one.  Also returns NGX_OK if there is
+ * nothing to post.
  */
 
 static ngx_int_t
@@ -622,8 +626,8 @@ ngx_http_xet_body_finish(ngx_http_xet_body_t *body)
     } else {
 
         /*
-         * nginx discards the rest, and must announce that it closes the
-         * connection
+         * nginx discards the rest, and closes the connection, which the
+         * response must announce
          */
 
         r->keepalive = 0;
@@ -635,9 +639,9 @@ ngx_http_xet_body_finish(ngx_http_xet_body_t *body)
 
 
 /*
- * Takes data from the last filter of the chain at once.  nginx reuses a buffer
- * as soon as the buffer is consumed, so a consumed buffer must not stay in the
- * list.
+ * Copies data at once when the last filter of the chain has added it.  nginx
+ * reuses a buffer as soon as the buffer is consumed, so a consumed buffer must
+ * not stay in the list.
  */
 
 static ngx_int_t

@@ -1,7 +1,7 @@
 
 /*
- * Rejects request bodies with a content coding.  A body is stored as it was
- * sent, so the information about its coding would be lost.
+ * Rejects request bodies with a Content-Encoding.  A body is stored as it was
+ * sent, so the information about its encoding would be lost.
  */
 
 #include "ngx_http_xet.h"

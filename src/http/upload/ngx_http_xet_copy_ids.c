@@ -1,6 +1,6 @@
 
 /*
- * Delays the first uploads of a worker, which has no copy ids yet.
+ * Delays the first uploads of a worker until it has copy ids.
  *
  *     then      if there are copy ids, the upload continues at once
  *     wait      otherwise requests copy ids, once for all waiting uploads
@@ -9,7 +9,7 @@
  * The upload continues even if no copy ids were received; it is rejected later,
  * when it needs a copy id.  While the upload waits, nothing is read from the
  * client, and its connection is not watched: a client that has sent everything
- * may have closed its side.
+ * may already have shut down its side of the connection.
  */
 
 #include "ngx_http_xet.h"
@@ -43,7 +43,7 @@ ngx_http_xet_copy_ids_then(ngx_http_request_t *r, ngx_http_xet_copy_ids_pt next,
     }
 
     copy_ids = ngx_http_xet_state(r, sizeof(ngx_http_xet_copy_ids_t),
-                              ngx_http_xet_copy_ids_cleanup);
+                                  ngx_http_xet_copy_ids_cleanup);
     if (copy_ids == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }

@@ -1,7 +1,7 @@
 
 /*
- * The double buffer of an upload: one buffer is filled while a thread feeds
- * the other one to the consumer.
+ * The double buffer of an upload: one buffer is filled while a thread feeds the
+ * other to the consumer.
  */
 
 #include "ngx_http_xet.h"

@@ -1,7 +1,7 @@
 
 /*
- * The double buffer of an upload: one buffer is filled while a thread feeds
- * the other one to the consumer.
+ * The double buffer of an upload: one buffer is filled while a thread feeds the
+ * other to the consumer.
  */
 
 #ifndef _NGX_HTTP_XET_DOUBLE_BUFFER_H_INCLUDED_
@@ -12,9 +12,9 @@
 
 
 /*
- * The double buffer.  The owner zeroes the structure and sets feed and data.
- * It belongs to the event loop, except for status and the buffer of the job,
- * which belong to a thread while the job runs.
+ * The owner zeroes the structure and sets feed and data.  The structure belongs
+ * to the event loop, except for status and the buffer of the job, which belong
+ * to a thread while the job runs.
  */
 
 typedef struct {
@@ -24,13 +24,13 @@ typedef struct {
     ngx_buf_t                   buf[2];
     ngx_uint_t                  filling;       /* index in buf */
     ngx_buf_t                  *job;           /* piece being fed, or NULL */
-    ngx_uint_t                  last;          /* the piece is the last */
+    ngx_uint_t                  last;          /* it is the last piece */
 } ngx_http_xet_double_buffer_t;
 
 
 /*
- * Returns the buffer being filled, and allocates it at its first use: the size
- * is "xet_body_buffer", or the Content-Length plus one if that is less.
+ * Returns the buffer being filled.  Allocates the buffer at its first use, with
+ * the size "xet_body_buffer", or the Content-Length plus one if that is less.
  * Returns NULL if out of memory.
  */
 ngx_buf_t *ngx_http_xet_double_buffer_buf(ngx_http_request_t *r,
@@ -48,8 +48,8 @@ ngx_int_t ngx_http_xet_double_buffer_copy(ngx_http_request_t *r,
 ngx_uint_t ngx_http_xet_double_buffer_full(ngx_http_xet_double_buffer_t *p);
 
 /*
- * Passes the buffer being filled to the job, which must not have a piece, and
- * makes the other buffer the one being filled.  last: no piece follows.
+ * Passes the buffer being filled to the job, which must not have another piece.
+ * The other buffer is filled next.  last is 1 for the last piece.
  */
 void ngx_http_xet_double_buffer_next(ngx_http_xet_double_buffer_t *p,
     ngx_uint_t last);

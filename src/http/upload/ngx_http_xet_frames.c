@@ -4,10 +4,10 @@
  * the last frame is repeated while nothing changes.
  *
  * States: waiting (nothing was sent, an error can still be a status) -> begun
- * (the header and at least one frame were sent) -> ended.  A new frame
- * replaces the current one, so the number of frames depends on time and not on
- * the amount of work.  A client that does not read gets no new frames until it
- * does, so no memory accumulates.
+ * (the header and at least one frame were sent) -> ended.  A new frame replaces
+ * the current frame, so the number of frames depends on time and not on the
+ * amount of work.  While a client does not read, no new frames are sent, so no
+ * memory accumulates.
  *
  * Runs in the event loop; the owner keeps the structure in the request's pool.
  */
@@ -156,7 +156,7 @@ ngx_http_xet_frames_begin(ngx_http_xet_frames_t *f)
 
     ngx_http_xet_output_type(r, NGX_HTTP_OK, "application/x-ndjson", -1);
 
-    /* forbids proxies to buffer the frames */
+    /* keeps proxies from buffering the frames */
 
     if (ngx_http_xet_header(r, "Cache-Control", "no-cache") != NGX_OK
         || ngx_http_xet_header(r, "X-Accel-Buffering", "no") != NGX_OK)

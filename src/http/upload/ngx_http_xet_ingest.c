@@ -21,12 +21,12 @@
  *                          in a shard it is only a claim of the client
  *
  * ask and commit pause the body (ngx_http_xet_upload.h).  The bytes of a xorb
- * are durable before its row is written, and all xorbs have rows before the
+ * are durable before its row is inserted, and all xorbs have rows before the
  * file is registered.  An interrupted upload leaves xorbs that the next upload
  * of the same content reuses.
  *
- * Of files in memory only the larger ones are looked up, and the first chunk
- * of each of these is added to the dedup index.
+ * Chunks of small files in memory are not looked up.  The first chunk of each
+ * larger file in memory is added to the dedup index.
  *
  * The structure belongs to a thread while a job runs, otherwise to the event
  * loop.
@@ -42,7 +42,7 @@
 
 
 #define NGX_HTTP_XET_INGEST_ROUNDS  4
-#define NGX_HTTP_XET_INGEST_MANY    65536      /* bytes; else no look-up */
+#define NGX_HTTP_XET_INGEST_MANY    65536      /* smaller: no look-up */
 
 
 struct ngx_http_xet_ingest_s {
@@ -60,7 +60,7 @@ struct ngx_http_xet_ingest_s {
     ngx_http_xet_spool_t            spool;
     ngx_http_xet_array_t            eligible;  /* chunks for dedup */
     ngx_http_xet_array_t            reported;  /* xorbs to be recorded */
-    ngx_http_xet_damage_t           damage;    /* copies that are missing */
+    ngx_http_xet_damage_t           damage;    /* missing copies */
 
     ngx_http_xet_ingest_file_t     *files;     /* in memory; NULL: the body */
     ngx_uint_t                      n;
@@ -74,7 +74,7 @@ struct ngx_http_xet_ingest_s {
     ngx_int_t                       rc;        /* result of a failed query */
 
     unsigned                        ask:1;     /* dedup is enabled */
-    unsigned                        digested:1;  /* sha256 has the piece */
+    unsigned                        digested:1;  /* sha256 includes the piece */
     unsigned                        answered:1;  /* the query has rows */
     unsigned                        ended:1;   /* the hashes match */
 };
@@ -278,7 +278,7 @@ ngx_http_xet_ingest_cleanup(void *data)
 }
 
 
-/* Frees everything that is not needed after the last piece. */
+/* Frees the memory that is not needed after the last piece. */
 
 static void
 ngx_http_xet_ingest_release(ngx_http_xet_ingest_t *ing)
@@ -317,8 +317,8 @@ ngx_http_xet_ingest_feed_job(void *data, u_char *buf, size_t len,
 
 
 /*
- * Called with the first piece, so that an idle upload needs no memory of the
- * core.
+ * Called with the first piece, so that the core allocates no memory for an idle
+ * upload.
  */
 
 static xet_status_t
@@ -356,8 +356,8 @@ ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
 
 
 /*
- * Continues after a pause: uses the result of the query, or starts the next
- * xorb.
+ * Continues in the thread after a pause: uses the result of the query, or
+ * starts the next xorb.
  */
 
 static xet_status_t
@@ -621,8 +621,8 @@ ngx_http_xet_ingest_check(ngx_http_xet_ingest_t *ing)
 
 
 /*
- * Makes the file of the complete xorb a durable copy.  Returns XET_AGAIN: the
- * caller writes the row of the xorb next.
+ * Makes the file of the complete xorb a durable copy.  Returns XET_AGAIN, since
+ * the event loop must insert the row of the xorb next.
  */
 
 static xet_status_t
@@ -646,9 +646,9 @@ ngx_http_xet_ingest_commit_job(ngx_http_xet_ingest_t *ing)
 
 
 /*
- * Sets the chunks of the xorb for the dedup index.  The first chunk of each
- * xorb is added, eligible or not, so that a repeated upload of the same file
- * finds one xorb after another.
+ * Selects the chunks of the xorb to add to the dedup index.  The first chunk of
+ * each xorb is added, eligible or not, so that a repeated upload of the same
+ * file finds one xorb after another.
  */
 
 static void
@@ -709,8 +709,8 @@ ngx_http_xet_ingest_write_job(void *ctx, const uint8_t *data, size_t len)
 
 
 /*
- * Writes a term.  The core passes terms file by file, so the first term of the
- * next file closes the open file.
+ * Writes a term to the spool.  The core passes terms file by file, so the first
+ * term of the next file closes the open file.
  */
 
 static xet_status_t
@@ -760,13 +760,13 @@ ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data)
 
     if (xet_ingest_want(ing->core) == XET_INGEST_XORB) {
         ngx_http_xet_xorb_commit(r, ing->xorb, xet_ingest_xorb(ing->core),
-                          &ing->eligible, ngx_http_xet_ingest_kept);
+                                 &ing->eligible, ngx_http_xet_ingest_kept);
         return;
     }
 
     ing->answered = 0;
 
-    /* a standby may still have the row of a removed copy */
+    /* use the primary: a standby may still have the row of a removed copy */
 
     ngx_http_xet_query_primary(r);
 
@@ -806,11 +806,11 @@ ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * The terms of the file will refer to the found xorbs.  Like the xorbs of a
- * dedup response to a client, these are recorded as advertised, so that the
- * collector does not remove them before the file is registered.  Returns
- * NGX_OK if all of them are recorded already.  If the query finds other xorbs
- * each time, its result is ignored.
+ * Records the found xorbs as advertised, like those of a dedup response to a
+ * client: the terms of the file will refer to these xorbs, and the collector
+ * must not remove them before the file is registered.  Returns NGX_OK if all of
+ * them are recorded already.  If repeated queries find new xorbs each time, the
+ * result is ignored.
  */
 
 static ngx_int_t
@@ -837,7 +837,10 @@ ngx_http_xet_ingest_record(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing)
 }
 
 
-/* The statement has freed the rows of the query, so the query is repeated. */
+/*
+ * The statement that recorded the xorbs has freed the rows of the query, so the
+ * query is repeated.
+ */
 
 static void
 ngx_http_xet_ingest_recorded(ngx_http_request_t *r, ngx_int_t rc)
@@ -884,8 +887,8 @@ ngx_http_xet_ingest_resume(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing,
 
 
 /*
- * Continues after a pause: starts the next job, for the body or for files in
- * memory.
+ * Continues in the event loop after a pause: starts the next job, for the body
+ * or for files in memory.
  */
 
 static void
@@ -928,7 +931,7 @@ ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
         return;
     }
 
-    /* the empty file always exists, registered or not */
+    /* the empty file always exists, even if it is not registered */
 
     s = &ing->spool;
 
@@ -951,14 +954,15 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
     ing = ngx_http_xet_ctx_of(r)->ingest;
 
     /*
-     * a xorb that the query has found is lost, and PostgreSQL knows that now
+     * a xorb that the query has found is lost; this is now recorded, so the
+     * client may retry
      */
 
     if (rc == NGX_DECLINED && status == XET_SHARD_XORB) {
         status = XET_PLAN_CHANGED;
     }
 
-    /* the server has made the terms, so the client is not at fault */
+    /* the server has made the terms, so this is not an error of the client */
 
     if (rc == NGX_DECLINED && xet_status_http(status) < 500
         && status != XET_QUOTA && status != XET_NO_REPO)

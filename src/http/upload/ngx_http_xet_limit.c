@@ -1,7 +1,7 @@
 
 /*
  * Limits how many uploads a client may run at once, and how many bytes it may
- * send in a period.  The status of a rejection is 429, after which clients
+ * send in a period.  A rejected upload gets status 429, after which clients
  * retry.
  */
 

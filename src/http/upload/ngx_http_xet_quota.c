@@ -3,8 +3,8 @@
  * Rejects uploads that exceed a quota before their body is read.
  *
  * The transactions that register xorbs and files enforce the quotas
- * (sql/quota.sql).  Only these transactions are exact, but the client has sent
- * all bytes before they run.  So if the length of a body is known, and the
+ * (sql/quota.sql).  Only these transactions check exactly, but they run after
+ * the client has sent all bytes.  So if the length of a body is known, and the
  * worker knows that quotas exist, a statement checks the length first:
  *
  *     read      (query)   checks whether so many bytes would be accepted now
@@ -14,8 +14,8 @@
  * xorbs are not stored, so the size of the longest possible footer is
  * subtracted from the length.
  *
- * The status is 413, after which clients give up at once; after 507 clients
- * would retry for minutes.
+ * The response has status 413, after which clients give up at once; after a 507
+ * they would retry for minutes.
  */
 
 #include "ngx_http_xet.h"

@@ -20,9 +20,9 @@
  *     stage     (query)   stores a large packed batch temporarily
  *     put       (query)   at the end: commits all batches in one transaction
  *
- * Nothing is visible before the last step.  An earlier error leaves only
- * staged rows, which are dropped.  The structure belongs to a thread while a
- * job runs, otherwise to the event loop.
+ * No file is visible before the last step.  An earlier error leaves only staged
+ * rows, which are dropped.  The structure belongs to a thread while a job runs,
+ * otherwise to the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -50,7 +50,7 @@
     "it: remove HF_XET_CACHE (~/.cache/huggingface/xet) and upload again"
 
 
-/* A copy that was found to exist, or is about to be checked. */
+/* A copy that exists, or is about to be checked; in a hash table. */
 
 typedef struct {
     xet_hash_t                 xorb;
@@ -185,7 +185,7 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     }
 
     reg->term_batch = ngx_http_xet_term_batch_create(spool, files_end, proof,
-                                             ngx_cycle->log);
+                                                     ngx_cycle->log);
     if (reg->term_batch == NULL) {
         handler(r, NGX_ERROR, XET_NOMEM, 0);
         return;
@@ -201,7 +201,10 @@ ngx_http_xet_register_cleanup(void *data)
 {
     ngx_http_xet_register_t *reg = data;
 
-    /* a running statement has its own cleanup, see the query service */
+    /*
+     * the cleanup of a running statement drops the data itself, see
+     * ngx_http_xet_query_leave()
+     */
 
     if (reg->batch.seq && !reg->finished) {
         (void) ngx_http_xet_post(shard_unstage, .upload = reg->batch.id);
@@ -304,9 +307,9 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 
 
 /*
- * Reports that the copy of a row is missing.  If the xorb is lost, the client
- * must upload it.  If another copy has replaced this one, or the xorb was
- * collected, the client may retry.
+ * Called when missing copies were recorded: ends the registration with an
+ * error.  If all these xorbs are lost, the client must upload them.  If a copy
+ * was replaced by another, or its xorb was collected, the client may retry.
  */
 
 static void
@@ -334,8 +337,8 @@ ngx_http_xet_register_missing(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * Adds the cost of a batch to the upload limit of the client.  A term of 96
- * bytes may refer to 8192 chunks.  Verifying a chunk costs as much as
+ * Counts the cost of a batch against the upload limit of the client: a term of
+ * 96 bytes may refer to 8192 chunks.  Verifying a chunk costs as much as
  * receiving NGX_HTTP_XET_CHUNK_WORTH bytes.
  */
 
@@ -517,7 +520,7 @@ ngx_http_xet_register_looked(ngx_http_request_t *r, void *data)
         return;
     }
 
-    /* the statement for the batch depends on the recorded damage */
+    /* record the damage first: the statement for the batch depends on it */
 
     rc = ngx_http_xet_query(r, copies_lost, ngx_http_xet_register_marked,
                             .xorbs = &reg->damage.xorbs,
@@ -553,8 +556,8 @@ ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc)
     } else if (ngx_strcmp(reg->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
 
         /*
-         * another request repairs the xorb, or the collector has locked its
-         * row
+         * another request is repairing the xorb, or the collector has locked
+         * its row
          */
 
         ngx_http_xet_register_finish(r, NGX_DECLINED, XET_XORB_LOCKED);
@@ -639,7 +642,7 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
         term += (step->rec.kind == XET_SHARD_REC_TERM);
     }
 
-    /* missing copies of earlier terms are reported before the wrong term */
+    /* missing copies of earlier terms are reported before an invalid term */
 
     looked = ngx_http_xet_register_looks_job(reg, log);
 
@@ -703,8 +706,8 @@ ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
                                  &term);
 
     /*
-     * checked last, so that a client can't probe xorbs that it may not refer
-     * to
+     * check the copy last, so that a client can't find out whether xorbs exist
+     * that it may not refer to
      */
 
     if (rc == XET_OK) {
@@ -723,9 +726,9 @@ ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
 
 
 /*
- * Adds a copy to the copies to check: if it is missing, the client must upload
- * the xorb again.  Many copies are checked at once, because each check of a
- * bucket is a round trip.
+ * Adds a copy to the copies to check; if the copy is missing, the client must
+ * upload the xorb again.  Many copies are checked at once, because with an
+ * object store each check is a round trip.
  */
 
 static xet_status_t
@@ -768,8 +771,8 @@ ngx_http_xet_register_seen_job(ngx_http_xet_register_t *reg,
 
 
 /*
- * Checks the collected copies.  The error names the first missing copy, in the
- * order of the terms.
+ * Checks the collected copies.  The error message names the xorb of the first
+ * missing copy, in the order of the terms.
  */
 
 static xet_status_t
@@ -821,7 +824,7 @@ ngx_http_xet_register_file(ngx_http_xet_register_t *reg,
         return rc;
     }
 
-    /* zeros: the client has not computed the SHA-256 */
+    /* a hash of zeros means that the client has not computed the SHA-256 */
 
     claimed = NULL;
 
@@ -893,8 +896,8 @@ ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
     } else if (ngx_strcmp(sqlstate, "XT002") == 0) {
 
         /*
-         * the statement was sent again because its response was lost, and the
-         * first one has stored the batches
+         * the statement was sent again because its result was lost, and the
+         * first execution has committed the batches
          */
 
         rc = NGX_BUSY;

@@ -1,9 +1,9 @@
 
 /*
- * Writes the terms of files that the server stores to a temporary file, in the
- * format of the file section of a shard, for the register service.  It
- * contains the header of a shard and, for each file, a header, segments and
- * the SHA-256.
+ * Writes the terms of ingested files to a temporary file, in the format of the
+ * file section of a shard, for ngx_http_xet_register().  The temporary file
+ * contains the header of a shard and, for each file, a header, segments and the
+ * SHA-256.
  *
  * The number of segments and the hash of a file are known only when the file
  * is closed.  Then its header is overwritten.
@@ -83,7 +83,7 @@ ngx_http_xet_spool_term_job(ngx_http_xet_spool_t *s,
     }
 
     xet_shard_build_term(&s->buf, &term->xorb, term->raw_length,
-                            term->chunk_start, term->chunk_end);
+                         term->chunk_start, term->chunk_end);
     s->count++;
     s->terms++;
 
@@ -102,7 +102,7 @@ ngx_http_xet_spool_open_job(ngx_http_xet_spool_t *s, uint32_t number,
     xet_hash_t    hash;
     xet_status_t  rc;
 
-    /* the header must be in the temporary file before it is overwritten */
+    /* flush, so that the header of the new file is at s->file->size */
 
     rc = ngx_http_xet_spool_flush_job(s, log);
 

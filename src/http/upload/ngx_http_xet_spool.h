@@ -1,7 +1,7 @@
 
 /*
  * Internal to src/http/upload: the spool, a temporary file with the terms of
- * files that the server stores.  The register service reads it.
+ * ingested files, which ngx_http_xet_register() reads.
  */
 
 #ifndef _NGX_HTTP_XET_SPOOL_H_INCLUDED_
@@ -36,7 +36,7 @@ typedef struct {
 ngx_int_t ngx_http_xet_spool_init(ngx_http_request_t *r,
     ngx_http_xet_spool_t *s);
 
-/* Discards everything written, so that other files can be stored. */
+/* Discards all terms, so that the spool can be used for other files. */
 void ngx_http_xet_spool_begin_job(ngx_http_xet_spool_t *s, ngx_log_t *log);
 
 /*

@@ -2,10 +2,10 @@
 /*
  * Reads the file section of a shard in batches.
  *
- * The parser has accepted the shard, so every record is where the header of
- * its file says.  The verification records of a file follow all its segments,
- * so there are two read-ahead buffers, one for each kind of record.  A file
- * may begin in one batch and end in another.
+ * The parser has accepted the shard, so the header of a file determines where
+ * its records are.  The verification records of a file follow all its segments,
+ * so there are two read-ahead buffers, one for segments and one for
+ * verification records.  A file may begin in one batch and end in another.
  */
 
 #include "ngx_http_xet_term_batch.h"
@@ -105,7 +105,7 @@ ngx_http_xet_term_batch_open(ngx_http_xet_term_batch_t *w, ngx_log_t *log)
     ngx_http_xet_step_t  *step;
 
     rc = ngx_http_xet_term_batch_read(w, &w->segments, w->file,
-                                  XET_SHARD_REC_FILE, &w->header, log);
+                                      XET_SHARD_REC_FILE, &w->header, log);
     if (rc != XET_OK) {
         return rc;
     }
@@ -128,8 +128,8 @@ ngx_http_xet_term_batch_open(ngx_http_xet_term_batch_t *w, ngx_log_t *log)
 
 
 /*
- * Adds the next segment.  Returns XET_DONE if its chunks exceed the limit of
- * the batch.
+ * Adds the next segment of the open file.  Returns XET_DONE if its chunks would
+ * exceed the limit of the batch.
  */
 
 static xet_status_t
@@ -147,7 +147,7 @@ ngx_http_xet_term_batch_segment(ngx_http_xet_term_batch_t *w, ngx_log_t *log)
     offset = rows + (uint64_t) w->segment * XET_SHARD_RECORD_LEN;
 
     rc = ngx_http_xet_term_batch_read(w, &w->segments, offset,
-                                  XET_SHARD_REC_TERM, &step->rec, log);
+                                      XET_SHARD_REC_TERM, &step->rec, log);
     if (rc != XET_OK) {
         return rc;
     }
@@ -208,7 +208,7 @@ ngx_http_xet_term_batch_close(ngx_http_xet_term_batch_t *w, ngx_log_t *log)
     if (w->header.flags & XET_SHARD_FILE_METADATA) {
 
         rc = ngx_http_xet_term_batch_read(w, &w->hashes, offset,
-                                      XET_SHARD_REC_METADATA, &row, log);
+                                          XET_SHARD_REC_METADATA, &row, log);
         if (rc != XET_OK) {
             return rc;
         }

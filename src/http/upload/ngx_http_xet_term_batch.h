@@ -3,9 +3,9 @@
  * Batches of terms: the file section of a shard is read from its temporary
  * file in batches.
  *
- * A batch is bounded in records, terms and chunks.  A thread fills the batch,
- * and also collects the parameters of the query for the chunk lists of its
- * terms.
+ * The numbers of records, terms and chunks of a batch are limited.  A thread
+ * fills the batch, and also collects the parameters of the query for the chunk
+ * lists of its terms.
  */
 
 #ifndef _NGX_HTTP_XET_TERM_BATCH_H_INCLUDED_

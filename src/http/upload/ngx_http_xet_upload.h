@@ -23,17 +23,17 @@ typedef xet_status_t (*ngx_http_xet_body_feed_pt)(void *data, u_char *buf,
     size_t len, ngx_uint_t last, ngx_log_t *log);
 
 /*
- * Called in the event loop after feed has returned XET_AGAIN.  It obtains what
- * feed needs, with a statement or a job of the request, and then calls
- * ngx_http_xet_body_resume(), at once or later.  After that feed is called
- * again with the same piece at the same address.
+ * Called in the event loop after feed has returned XET_AGAIN.  The handler
+ * obtains the data that feed needs, with a statement or a job of the request,
+ * and then calls ngx_http_xet_body_resume(), at once or later.  After that feed
+ * is called again with the same piece at the same address.
  */
 typedef void (*ngx_http_xet_body_wait_pt)(ngx_http_request_t *r, void *data);
 
 /*
  * Called once in the event loop: status is XET_OK if the whole body was fed,
  * otherwise the error of reading or feeding.  Not called if the request ends
- * before.
+ * first.
  */
 typedef void (*ngx_http_xet_body_done_pt)(ngx_http_request_t *r, void *data,
     xet_status_t status);
@@ -50,16 +50,16 @@ ngx_int_t ngx_http_xet_body_read(ngx_http_request_t *r,
     ngx_http_xet_body_done_pt done, void *data);
 
 /*
- * Ends a pause: XET_OK feeds the piece again, any other status ends the
- * upload.
+ * Ends a pause.  If status is XET_OK, the piece is fed again; any other status
+ * ends the upload.
  */
 void ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status);
 
 /*
- * Reads and discards the rest of a body, and then calls drained: an HTTP/2 or
- * HTTP/3 client would otherwise see a reset stream instead of the response.
- * If the client leaves or times out, the request ends, and drained is not
- * called.
+ * Reads and discards the rest of a body, and then calls drained, which sends
+ * the response.  Otherwise an HTTP/2 or HTTP/3 client would see a reset stream
+ * instead of the response.  If the client closes the connection or times out,
+ * the request ends, and drained is not called.
  */
 void ngx_http_xet_body_drain(ngx_http_request_t *r,
     ngx_http_event_handler_pt drained);
@@ -75,8 +75,7 @@ ngx_int_t ngx_http_xet_body_filter_init(ngx_conf_t *cf);
 
 /*
  * ngx_http_xet_copy_ids.c: calls next when the worker has copy ids, or when it
- * can't get any.  next and ngx_http_xet_copy_ids_then() return the result of a
- * content handler.
+ * can't get any.  Both functions return the result of a content handler.
  */
 typedef ngx_int_t (*ngx_http_xet_copy_ids_pt)(ngx_http_request_t *r,
     void *data);
@@ -104,9 +103,9 @@ ngx_int_t ngx_http_xet_quota_read(ngx_http_request_t *r,
     ngx_http_xet_body_done_pt done, void *data);
 
 /*
- * Sends the error response of a failed upload.  rc is NGX_DECLINED if status
+ * Sends the error response of a failed upload.  If rc is NGX_DECLINED, status
  * is the error; otherwise rc is the error of a query.  The response for
- * XET_QUOTA says how much of the quota is left.
+ * XET_QUOTA contains the rest of the quota.
  */
 ngx_int_t ngx_http_xet_upload_error(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status);
@@ -124,7 +123,9 @@ typedef enum {
 } ngx_http_xet_upload_e;
 
 
-/* A xorb being received.  The owner sets all members except verifier. */
+/*
+ * A xorb that is being received.  The owner sets all members except verifier.
+ */
 
 typedef struct {
     const xet_suite_t    *suite;
@@ -134,19 +135,20 @@ typedef struct {
 } ngx_http_xet_xorb_in_t;
 
 /*
- * Verifies the next piece in a thread, and after the last piece the whole
- * xorb.  *stored is set as by xet_xorb_verifier_feed().
+ * Verifies the next piece of a xorb in a thread, and after the last piece the
+ * whole xorb.  *stored is set as by xet_xorb_verifier_feed().
  */
 xet_status_t ngx_http_xet_verify_xorb_job(ngx_http_xet_xorb_in_t *in,
     u_char *buf, size_t len, ngx_uint_t last, size_t *stored);
 
 /*
- * Prepares to verify the body of r while the body passes; must be called
- * before the body is read.  A xorb is verified against hash, which is ignored
- * for a shard.  The request uses two buffers of "xet_body_buffer" and, for a
- * xorb, a verifier.  Returns the result of a phase handler: NGX_DECLINED to
- * continue; NGX_DONE if an error was sent, because the request has no body or
- * another module has read it; NGX_HTTP_INTERNAL_SERVER_ERROR if out of memory.
+ * Prepares to verify the body of r while it is passed on to the origin; must be
+ * called before the body is read.  A xorb is verified against hash; hash is
+ * ignored for a shard.  The request uses two buffers of "xet_body_buffer" and,
+ * for a xorb, a verifier.  Returns the result of a phase handler: NGX_DECLINED
+ * to continue; NGX_DONE if an error was sent, because the request has no body
+ * or another module has read it; NGX_HTTP_INTERNAL_SERVER_ERROR if out of
+ * memory.
  */
 ngx_int_t ngx_http_xet_verify(ngx_http_request_t *r,
     ngx_http_xet_upload_e upload, const xet_hash_t *hash);
@@ -156,7 +158,7 @@ ngx_int_t ngx_http_xet_verify_init(ngx_conf_t *cf);
 
 
 /*
- * ngx_http_xet_coding.c: rejects a body with a content coding.  Returns
+ * ngx_http_xet_coding.c: rejects a body with a Content-Encoding.  Returns
  * NGX_DECLINED if the body has none; any other code is for
  * ngx_http_finalize_request().
  */
@@ -193,10 +195,11 @@ typedef void (*ngx_http_xet_xorb_commit_pt)(ngx_http_request_t *r, ngx_int_t rc,
 
 
 /*
- * Writes the row of a xorb; file is its durable copy.  eligible contains the
- * indexes of the chunks for the dedup index.  file, info and eligible must
- * live until handler is called; after that the file may be reset, or left
- * until the request ends.  Uses the request's one statement and one job.
+ * Inserts the row of a xorb; file is its durable copy.  eligible contains the
+ * indexes of the chunks to add to the dedup index.  file, info and eligible
+ * must live until handler is called; after that the file may be reset, or left
+ * until the request ends.  Until then the request must not use a statement or a
+ * job of its own.
  */
 void ngx_http_xet_xorb_commit(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
@@ -227,7 +230,8 @@ typedef enum {
 } ngx_http_xet_stage_e;
 
 /*
- * Reports progress, in the event loop: verified of total terms.  May be NULL.
+ * Called in the event loop to report progress: "verified" of "total" terms are
+ * verified.  May be NULL.
  */
 typedef void (*ngx_http_xet_progress_pt)(ngx_http_request_t *r,
     ngx_http_xet_stage_e stage, uint64_t verified, uint64_t total);
@@ -237,24 +241,24 @@ typedef void (*ngx_http_xet_progress_pt)(ngx_http_request_t *r,
  * Registers the files of a shard that the parser has accepted.  spool contains
  * the shard up to the offset files_end; total is the number of its terms.
  *
- * If proof is set, every term needs a verification hash.  A client may refer
- * to chunks that it has not sent and may not read.  With the verification hash
- * the client proves that it knows the chunk hashes, which are derived from the
- * data.  If chunk hashes may be known without the data, the client must have
- * sent the chunks, or have permission to read them (sql/shards.sql,
+ * If proof is set, every term needs a verification hash.  A client may refer to
+ * chunks that it has not sent and may not read.  With the verification hash it
+ * proves that it knows the chunk hashes, which are computed from the data.  If
+ * others may have learned the chunk hashes without having the data, the client
+ * must have sent the chunks, or have permission to read them (sql/shards.sql,
  * xet.shard_slices).
  *
  * Memory is bounded by one batch of terms and one batch of packed terms,
- * whatever the size of the shard.
+ * independent of the size of the shard.
  */
 void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     uint64_t files_end, uint64_t total, ngx_uint_t proof,
     ngx_http_xet_progress_pt progress, ngx_http_xet_register_pt handler);
 
 /*
- * Returns the message for a status that the handler was called with.  If a
- * term refers to a xorb that is not stored, the message contains the hashes of
- * the file and the xorb, and is in r's pool.
+ * Returns the error message for the status that was passed to the handler.  If
+ * a term refers to a xorb that is not stored, the message contains the hashes
+ * of the file and the xorb, and is in r's pool.
  */
 const char *ngx_http_xet_register_text(ngx_http_request_t *r,
     xet_status_t status);
@@ -266,7 +270,8 @@ const char *ngx_http_xet_register_text(ngx_http_request_t *r,
  */
 
 /*
- * The hashes that the client expects; checked before the file is registered.
+ * The hashes that the client expects of the file; checked before the file is
+ * registered.
  */
 
 typedef struct {
@@ -319,10 +324,10 @@ typedef struct {
 } ngx_http_xet_ingest_file_t;
 
 /*
- * As ngx_http_xet_ingest(), but for one or more files in memory, which must
+ * As ngx_http_xet_ingest(), but stores one or more files in memory, which must
  * live until handler is called.  The caller sets sha256 of each file.  The
  * files are packed into common xorbs, so the cost depends on their total size.
- * The body of r may be paused meanwhile, and a request may call this function
+ * The body of r may be paused meanwhile.  A request may call this function
  * again after handler was called.  Returns NGX_DONE if handler will be called,
  * otherwise NGX_ERROR.
  */
@@ -369,18 +374,20 @@ ngx_int_t ngx_http_xet_frames_start(ngx_http_request_t *r,
 /*
  * Sets the current frame of len bytes, which include the newline and are at
  * most NGX_HTTP_XET_FRAME_MAX.  The frame is sent at once if force is set, or
- * if an earlier frame was sent at least 200 ms ago; otherwise by the timer.
+ * if an earlier frame was sent at least 200 ms ago; otherwise the timer sends
+ * it.
  */
 void ngx_http_xet_frames_put(ngx_http_xet_frames_t *f, const u_char *frame,
     size_t len, ngx_uint_t force);
 
-/* Stops the timer: the caller responds with a status instead of frames. */
+/*
+ * Stops the timer; called before an error response is sent instead of frames.
+ */
 void ngx_http_xet_frames_drop(ngx_http_xet_frames_t *f);
 
 /*
- * Sends the final frame, of at most NGX_HTTP_XET_FRAME_MAX bytes, and releases
- * the resources of the request.  Returns a code for
- * ngx_http_finalize_request().
+ * Sends the final frame, of at most NGX_HTTP_XET_FRAME_MAX bytes, and stops the
+ * timer.  Returns a code for ngx_http_finalize_request().
  */
 ngx_int_t ngx_http_xet_frames_end(ngx_http_xet_frames_t *f,
     const u_char *frame, size_t len);

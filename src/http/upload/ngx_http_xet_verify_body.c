@@ -5,20 +5,22 @@
  * In a proxied location "xet_verify_body" checks each xorb against the hash in
  * its path, and the structure of each shard.  A request body filter copies the
  * data into two buffers (ngx_http_xet_double_buffer.h): a job verifies one
- * while the other is filled.  Copied data is passed on, to the origin or, with
- * "proxy_request_buffering on", to nginx's buffers.  The buffer that completes
- * the body is held until the whole body is verified.  So an origin never gets
- * a complete request with a bad body: it gets a truncated request or none.
+ * while the other is filled.  After the copy nginx's buffer is passed on, to
+ * the origin or, with "proxy_request_buffering on", to the proxy's buffers.
+ * Only the buffer that completes the body is held until the whole body is
+ * verified.  So an origin never gets a complete request with an invalid body:
+ * it gets a truncated request, or no request.
  *
- * While both buffers are full, arriving data is held, nginx's buffer stays
- * busy and the socket is not read, so TCP or the stream's window stops the
+ * While both buffers are full, arriving data is held, nginx's buffer stays busy
+ * and the socket is not read, so TCP or the stream's flow control stops the
  * client.
  *
  * States: passing -> passed (the last job is done), or failed.  A failed
  * request is taken from the proxy module, its connection to the origin is
  * closed, and this server sends the error.  With HTTP/1 the error is sent at
- * once, and nginx lingers.  With HTTP/2 and HTTP/3 the body is first read to
- * its end and discarded, because clients would see a reset stream.
+ * once, and the connection is closed by a lingering close.  With HTTP/2 and
+ * HTTP/3 the body is first read to its end and discarded, because otherwise
+ * clients would see a reset stream.
  *
  * The structure belongs to the event loop, except for the data of the running
  * job: its buffer, the verifier or the parser, and pieces.status.  The event
@@ -484,8 +486,8 @@ ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
     }
 
     /*
-     * Nobody reads the buffers that were passed on.  They count as consumed,
-     * so that nginx opens the stream's window.
+     * No module reads the buffers that were passed on.  Mark them as consumed,
+     * so that nginx opens the stream's flow control window.
      */
 
     for (cl = r->request_body->busy; cl; cl = cl->next) {
@@ -510,7 +512,8 @@ ngx_http_xet_verify_answer(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
     /*
-     * nginx discards the rest, and must announce that it closes the connection
+     * nginx discards the rest, and closes the connection, which the response
+     * must announce
      */
 
     r->keepalive = 0;

@@ -16,24 +16,26 @@
  *     remove  (thread)  removes the replaced copy
  *     look    (thread)  if put or heal was sent twice, see below
  *
- * Our copy is durable before the first step, and only the row selects a copy.
- * So after any crash, and however many uploads of a xorb meet on any nodes,
- * the row and the terms refer to a durable copy.  A crash leaves only a file
- * without a row.  Our copy is kept while a statement is running, and if the
- * result of the statement is unknown, because a row may refer to the copy.
+ * Our copy is durable before the first step, and the row determines which copy
+ * of a xorb is used.  So the row and the terms refer to a durable copy after
+ * any crash, and after concurrent uploads of the xorb on any nodes.  A crash
+ * leaves only a file without a row.  Our copy is kept while a statement is
+ * running, and if the result of the statement is unknown, because a row may
+ * refer to the copy.
  *
- * A statement is sent again if its response was lost.  If the first attempt
- * was committed, a collector may have removed the row and the copy since, and
- * the second attempt would add a row for a missing copy.  xet.xorb_put()
- * prevents that as long as there is a note of the copy.  The note is removed
- * after the copy, so if the note is missing too, "look" finds that the copy is
- * missing.  A row without a copy is recorded even if the client leaves.
+ * A statement is sent again if its result was lost.  If the first attempt was
+ * committed, a collector may have removed the row and the copy since then, and
+ * the second attempt would insert a row for a missing copy.  xet.xorb_put()
+ * prevents this as long as the collector's note of the copy exists.  The note
+ * is removed after the copy; so if the note is gone, "look" finds that the copy
+ * is missing.  A row without a copy is recorded even if the client closes the
+ * connection.
  *
- * An upload uses the result of another upload in the same worker if the copy
- * was read after this upload started: its own read could not find later damage
- * either.  Otherwise the upload reads the copy itself.  Damaged, healed and
- * removed copies need no invalidation: known damage is in the row, and a
- * healed copy has another copy id.  A result is valid for five seconds, so that
+ * If another upload in the same worker has read the copy after this upload
+ * started, this upload uses the result, which is as good as that of its own
+ * read.  Otherwise it reads the copy itself.  Results for damaged, healed and
+ * removed copies need not be invalidated: known damage is in the row, and a
+ * healed xorb has another copy id.  A result is valid for five seconds, so that
  * long uploads notice damage.  The last 64 reads of intact copies are in a
  * ring.  If a read ends without a result, because its request ended, the first
  * of the waiting uploads reads the copy.
@@ -74,7 +76,7 @@ struct ngx_http_xet_xorb_commit_s {
 
     ngx_http_xet_copy_t          copy;         /* copy in the row */
     xet_status_t                 status;       /* result of the check */
-    ngx_http_xet_damage_t        damage;       /* not recorded yet */
+    ngx_http_xet_damage_t        damage;       /* not reported yet */
     ngx_uint_t                   rounds;
     uint32_t                     replaced;     /* copy id of the damaged copy */
     ngx_uint_t                   inserted;     /* new, for the handler */
@@ -83,9 +85,9 @@ struct ngx_http_xet_xorb_commit_s {
     unsigned                     looks:1;      /* the look job is posted */
 
     ngx_http_xet_xorb_commit_e   state;
-    ngx_queue_t                  queue;        /* link in one of two lists */
+    ngx_queue_t                  queue;        /* in readings or waiting */
     ngx_queue_t                  waiting;      /* requests that wait */
-    uint64_t                     sequence;     /* drawn before this read */
+    uint64_t                     sequence;     /* set before this read */
     ngx_event_t                  event;        /* a shared read has ended */
 };
 
@@ -96,7 +98,7 @@ typedef struct {
 } ngx_http_xet_xorb_commit_remove_t;
 
 
-/* A read that found an intact copy. */
+/* A finished read of an intact copy. */
 
 typedef struct {
     xet_hash_t              xorb;
@@ -167,7 +169,7 @@ ngx_http_xet_xorb_commit(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
 
     if (commit == NULL) {
         commit = ngx_http_xet_state(r, sizeof(ngx_http_xet_xorb_commit_t),
-                                  ngx_http_xet_xorb_commit_cleanup);
+                                    ngx_http_xet_xorb_commit_cleanup);
         if (commit == NULL) {
             handler(r, NGX_DECLINED, XET_NOMEM, 0);
             return;
@@ -221,7 +223,7 @@ ngx_http_xet_xorb_commit_cleanup(void *data)
         ngx_delete_posted_event(&commit->event);
     }
 
-    /* damage is recorded even if the client has left */
+    /* report damage even if the client has closed the connection */
 
     ngx_http_xet_query_xorb_damaged_tell(&commit->damage);
     ngx_http_xet_damage_destroy(&commit->damage);
@@ -357,7 +359,10 @@ ngx_http_xet_xorb_commit_ours(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
 }
 
 
-/* Ends the commit, or first looks at our copy, to which the row refers now. */
+/*
+ * The row refers to our copy now: ends the commit, but first checks the copy if
+ * a statement was sent again.
+ */
 
 static void
 ngx_http_xet_xorb_commit_named(ngx_http_request_t *r,
@@ -465,7 +470,7 @@ ngx_http_xet_xorb_commit_known(ngx_http_request_t *r,
 
     if (commit->copy.size == 0) {
 
-        /* the row existed, and was deleted since */
+        /* the row existed, and was deleted since then */
 
         ngx_http_xet_xorb_commit_put(r, commit);
         return;
@@ -517,7 +522,8 @@ ngx_http_xet_xorb_commit_check(ngx_http_request_t *r,
 
 
 /*
- * Returns whether a read that started after the upload found the copy intact.
+ * Returns whether the ring has a read of the copy that started after the
+ * upload.
  */
 
 static ngx_uint_t
@@ -543,8 +549,8 @@ ngx_http_xet_xorb_commit_seen(ngx_http_xet_xorb_commit_t *commit)
 
 
 /*
- * Returns the request that is reading the copy, and started to read after the
- * upload began; or NULL.
+ * Returns a request that is reading the copy and has started to read after this
+ * upload began, or NULL.
  */
 
 static ngx_http_xet_xorb_commit_t *
@@ -572,8 +578,8 @@ ngx_http_xet_xorb_commit_reader(ngx_http_xet_xorb_commit_t *commit)
 
 
 /*
- * Posts the job that reads the copy, unless another request has read it, and
- * removes our copy if the copy to which the row refers is intact.
+ * Posts the job that reads the copy in the row, unless another request has read
+ * that copy, and removes our copy if the copy in the row is intact.
  */
 
 static void
@@ -644,8 +650,8 @@ ngx_http_xet_xorb_commit_checked(ngx_http_request_t *r, void *data)
 
 /*
  * Ends a read.  status is XET_OK if the copy is intact, XET_AGAIN if nothing
- * was read.  Waiting requests continue in posted events, because each of them
- * may end its request and others with it.
+ * was read.  Waiting requests continue in posted events, because a request that
+ * continues may end itself and other requests.
  */
 
 static void
@@ -737,8 +743,8 @@ ngx_http_xet_xorb_commit_mark(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
 
 
 /*
- * If another request has locked the row, that request is healing the xorb, and
- * our heal detects the result.
+ * Continues even if the row is locked: then another request is healing the
+ * xorb, and our heal detects the result.
  */
 
 static void
