@@ -50,8 +50,8 @@
 struct xet_jwk_s {
     xet_jwk_alg_t   alg;
     unsigned        private:1;
-    EVP_MAC_CTX    *mac;               /* of a secret; calls use copies */
-    EVP_PKEY       *pkey;              /* of all other types */
+    EVP_MAC_CTX    *mac;               /* for a secret; calls use copies */
+    EVP_PKEY       *pkey;              /* for all other types */
     size_t          signature_len;
     uint8_t         seed[XET_KEY_LEN]; /* if private is set */
     size_t          id_len;

@@ -243,8 +243,9 @@ int xet_checksum_equal(const xet_checksum_t *a, const xet_checksum_t *b);
 
 /*
  * xet_merkle.c: the aggregated hash tree (draft-denis-xet, "Merkle Tree
- * Construction"), streamed.  Leaves come one by one and each level holds only
- * its open group, so the state takes about 15 KiB for any number of leaves.
+ * Construction"), streamed.  Leaves are added one by one and each level holds
+ * only its open group, so the state takes about 15 KiB for any number of
+ * leaves.
  */
 
 #define XET_MERKLE_GROUP   9           /* merge_max of the suite */
@@ -286,20 +287,21 @@ void xet_merkle_finish(xet_merkle_t *m, xet_hash_t *root);
 
 /*
  * xet_subtree.c: subtrees of the aggregated hash tree.  A subtree is the part
- * of the tree that a run of consecutive leaves determines, whatever leaves
- * come before and after the run.  Subtrees of adjacent runs, and single leaves
- * between them, join into the subtree of the whole run, and finally into the
- * root of the file.  So a client that replaces a part of a file can compute
- * the new file hash without the other chunks (docs/protocol.md, range edits).
+ * of the tree that depends only on a run of consecutive leaves, and not on the
+ * leaves before and after the run.  Subtrees of adjacent runs, and single
+ * leaves between them, join into the subtree of the whole run, and finally
+ * into the root of the file.  So a client that replaces a part of a file can
+ * compute the new file hash without the other chunks (docs/protocol.md, range
+ * edits).
  *
  * A level keeps on its left the nodes whose group may begin before the run,
  * and on its right the nodes whose group may end after the run.  The nodes
  * between are grouped and make the level above.  Both ends of this middle are
- * stable cuts; a stable cut is the end of a group wherever grouping began.
+ * stable cuts; a stable cut ends a group, no matter where grouping began.
  */
 
 typedef struct {
-    size_t                 left;       /* nodes kept on either side */
+    size_t                 left;       /* nodes kept on each side */
     size_t                 right;
 } xet_subtree_level_t;
 
@@ -335,9 +337,9 @@ typedef struct {
 
 
 /*
- * The builder holds the nodes that the subtree of the leaves so far would
- * hold, and on each level less than one more group, but not all leaves.  With
- * random hashes these are a few dozen nodes on each of O(log n) levels.
+ * The builder does not hold all leaves.  It holds the nodes of the subtree of
+ * the leaves so far, and on each level less than one more group.  With random
+ * hashes these are a few dozen nodes on each of O(log n) levels.
  * Leaves without stable cuts (one chunk repeated, as in a file of zeros) are
  * all kept, even in the subtree.  So a caller that takes leaves from clients
  * must set max.

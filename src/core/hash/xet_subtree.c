@@ -293,8 +293,8 @@ xet_subtree_root(const xet_subtree_t *s, xet_hash_t *root)
 
 
 /*
- * The keys are in snake case, as in the reference implementation, whatever the
- * style of the body around the object.
+ * The keys are in snake case, as in the reference implementation, even inside
+ * a body with camel-case keys.
  */
 
 void

@@ -181,7 +181,7 @@ typedef struct {
 
 #define XET_HUB_LINE_MAX    (1024 * 1024)      /* of an operation, bytes */
 #define XET_HUB_TITLE_MAX   4096               /* of a commit */
-#define XET_HUB_TEXT_MAX    65536              /* of its description */
+#define XET_HUB_TEXT_MAX    65536              /* of a description */
 #define XET_HUB_TYPE_MAX    255                /* of a media type */
 #define XET_HUB_TIME_MAX    253402300799999    /* ms, end of the year 9999 */
 

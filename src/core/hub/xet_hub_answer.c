@@ -160,7 +160,7 @@ xet_hub_entry_read(const json_t *value, xet_hub_entry_t *entry)
         entry->digested = 1;
     }
 
-    /* the hash of an empty file is zero, whatever the response says */
+    /* the hash of an empty file is zero, even if the response has another */
 
     if (entry->size == 0) {
         entry->known = 1;

@@ -4,7 +4,7 @@
  *
  * Purpose:    cuts the bytes into chunks, refers to a known chunk by a term,
  *             and adds any other chunk to the xorb being written.
- * States:     what is done next with the current chunk:
+ * States:     the next action for the current chunk:
  *               IDLE        nothing; the chunker cuts the next chunk
  *               LOOK        look the chunk up in the table of known chunks;
  *                           query the caller about the chunk at most once

@@ -137,7 +137,7 @@ const xet_hash_t *xet_known_hash(const xet_known_t *k,
  *
  * Several files may be ingested one after the other.  They share the known
  * chunks and the xorb being written.  So a xorb may have chunks of many files,
- * and the terms of a file may come only while a later file is ingested.
+ * and the callback may get terms of a file while a later file is ingested.
  */
 
 typedef struct xet_ingest_s  xet_ingest_t;

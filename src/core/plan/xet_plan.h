@@ -415,7 +415,7 @@ xet_status_t xet_plan_limit(xet_plan_t *p, uint32_t max);
  */
 
 #define XET_PLAN_GROUP_MAX   512
-#define XET_PLAN_GROUP_TEXT  7168      /* of "0-4095,100-199" */
+#define XET_PLAN_GROUP_TEXT  7168      /* bytes of "0-4095,100-199" */
 
 
 typedef enum {
@@ -714,7 +714,7 @@ xet_status_t xet_edit_ranges_json(const xet_edit_ranges_t *w, xet_buf_t *b);
  * takes 64 KiB for any file.  Both are used again for a later range.
  */
 
-#define XET_CURSOR_CHUNKS  1024        /* in a buffer at most */
+#define XET_CURSOR_CHUNKS  1024        /* maximum in a buffer */
 
 
 /* Chunks [start, end) of the xorb's chunk list. */
@@ -768,7 +768,7 @@ typedef struct {
 
     uint32_t           n;
     uint32_t           i;              /* the chunk that begins at offset */
-    uint64_t           begin;          /* of the first chunk, in the file */
+    uint64_t           begin;          /* file offset of the first chunk */
     uint64_t           offset;
     uint8_t            hashes[XET_CURSOR_CHUNKS * XET_HASH_LEN];
     uint32_t           raw[XET_CURSOR_CHUNKS];

@@ -4,8 +4,8 @@
  *
  * The terms are sorted by the first use of their xorbs and by their chunks.
  * Then terms that touch or overlap are merged.  So every term lies inside one
- * range, and no two ranges of a xorb begin at the same chunk; clients rely on
- * both.  The order depends only on the terms, so equal requests give equal
+ * range, and no two ranges of a xorb begin at the same chunk, as clients
+ * require.  The order depends only on the terms, so equal requests give equal
  * plans.  Terms of a xorb that contradict each other are an error: the bytes
  * of one of them would be wrong.
  *
@@ -155,7 +155,7 @@ xet_plan_limit(xet_plan_t *p, uint32_t max)
 
         /*
          * max ranges have max - 1 gaps between them, so keep the widest gaps
-         * and merge the ranges at all others.  The search sets low to the
+         * and merge the ranges at all other gaps.  The search sets low to the
          * smallest width for which fewer than max gaps are wider.  Gaps of
          * exactly this width are kept, in order, while max allows it.
          */

@@ -1,7 +1,7 @@
 
 /*
- * Shards (draft-denis-xet, "Shard Format"; what real clients send is in
- * docs/protocol.md).  Every record is 48 bytes.  There are three parts:
+ * Shards (draft-denis-xet, "Shard Format"; docs/protocol.md describes the
+ * shards of real clients).  Every record is 48 bytes.  There are three parts:
  *
  *   parser    checks the structure; takes input in pieces of any size, and
  *             calls a handler for each record;

@@ -4,7 +4,7 @@
  *
  * A shard is a sequence of 48-byte records, so only a part of one record is
  * kept from one feed to the next; whole records are read in place.  The state
- * alone determines what a record is:
+ * alone determines the kind of a record, except for bookends:
  *
  *   header -> file* -> files end -> xorb* -> xorbs end -> (ignored)
  *   file   =  header, n terms, n verification records?, metadata?

@@ -1,8 +1,8 @@
 
 /*
- * Xorbs (draft-denis-xet, "Xorb Format"; what real clients send is in
- * docs/protocol.md).  A xorb is a sequence of chunks, each an 8-byte header
- * and data.  Old clients append a footer that begins with "XETBLOB".
+ * Xorbs (draft-denis-xet, "Xorb Format"; docs/protocol.md describes the xorbs
+ * of real clients).  A xorb is a sequence of chunks, each an 8-byte header and
+ * data.  Old clients append a footer that begins with "XETBLOB".
  */
 
 #ifndef _XET_XORB_H_INCLUDED_
@@ -261,7 +261,7 @@ typedef enum {
     XET_XORB_EVENT_CHUNK = 0,      /* a header: parser->chunk is set */
     XET_XORB_EVENT_PAYLOAD,        /* data, len: a part of the payload */
     XET_XORB_EVENT_FOOTER,         /* the ident of a footer has been read */
-    XET_XORB_EVENT_FOOTER_DATA     /* data, len: what follows the ident */
+    XET_XORB_EVENT_FOOTER_DATA     /* data, len: bytes after the ident */
 } xet_xorb_event_type_t;
 
 

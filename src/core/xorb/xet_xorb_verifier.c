@@ -199,7 +199,7 @@ xet_xorb_verifier_payload(xet_xorb_verifier_t *v, const uint8_t *data,
         return xet_xorb_verifier_chunk(v, data);
     }
 
-    /* the parser never gives more than payload_len, which it has checked */
+    /* the parser returns at most payload_len bytes, which fit into stored */
 
     memcpy(v->stored + v->have, data, len);
     v->have += len;

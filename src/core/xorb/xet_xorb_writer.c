@@ -134,7 +134,7 @@ xet_xorb_writer_check(const xet_xorb_writer_t *w, size_t len)
         return XET_XORB_CHUNKS;
     }
 
-    /* the draft has one limit, and clients apply it to both sizes */
+    /* clients apply the one limit of the draft to raw and stored size */
 
     max = w->suite->xorb_raw_target;
 
