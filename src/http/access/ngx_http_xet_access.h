@@ -25,7 +25,7 @@ struct ngx_http_xet_auth_s {
 
 
 /*
- * Verifies the bearer token of a request when a location first needs it, with
+ * Verifies the bearer token of a request, at the first call in a location, with
  * the keys, issuer and audience of the location.  Returns the result, which
  * lives as long as the request, or NULL if out of memory.
  */
@@ -60,9 +60,9 @@ ngx_int_t ngx_http_xet_auth_check(ngx_http_request_t *r, xet_scope_e scope);
 ngx_int_t ngx_http_xet_auth_tls(ngx_http_request_t *r);
 
 /*
- * Checks whether "xet_read_only" or "xet_delete" rejects all requests that
- * need this scope.  Returns NULL, or the error code of the rejection, whose
- * status is 403, and sets *message.
+ * Checks whether "xet_read_only" or "xet_delete" forbids all requests that need
+ * this scope.  If so, returns the error code for a response with status 403,
+ * and sets *message; otherwise returns NULL.
  */
 const char *ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
     const char **message);
@@ -70,8 +70,8 @@ const char *ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
 /*
  * The repo whose files the request may read, and to which it adds files.  If
  * any is set, the request may use the whole store ("xet_access store").
- * Otherwise an empty name allows only files of public repos: the token has no
- * repo, or memory ran out.
+ * Otherwise an empty name allows only files of public repos.  The name is empty
+ * if the token has no repo, or if out of memory.
  */
 
 typedef struct {
@@ -83,16 +83,19 @@ void ngx_http_xet_repo(ngx_http_request_t *r, ngx_http_xet_repo_t *repo);
 
 /*
  * Returns the issuer and subject of the request, which are recorded with each
- * upload.  The string is empty if nothing is recorded: without tokens, and
- * with "xet_access repo" and a token without a subject.  data is NULL if out
- * of memory.
+ * upload.  If authentication is off, or if a token has no subject with
+ * "xet_access repo", nothing is recorded and the string is empty.  data is NULL
+ * if out of memory.
  */
 ngx_str_t ngx_http_xet_subject(ngx_http_request_t *r);
 
-/* Whether a client that refers to chunks must prove that it has their data. */
+/*
+ * Returns whether a client that refers to chunks must prove that it has their
+ * data.
+ */
 ngx_uint_t ngx_http_xet_proof(ngx_http_request_t *r);
 
-/* Whether dedup responses may contain xorbs of other repos. */
+/* Returns whether dedup responses may contain xorbs of other repos. */
 ngx_uint_t ngx_http_xet_dedup_wide(ngx_http_request_t *r);
 
 
@@ -104,17 +107,17 @@ ngx_uint_t ngx_http_xet_dedup_wide(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_token_cache_init_zone(ngx_shm_zone_t *zone, void *data);
 
 /*
- * Computes the digest that identifies a token in the cache.  The digest covers
- * the token and mark, which is a hash of the keys and rules of the
- * verification.  It is keyed with a random key of the zone.
+ * Computes the digest that identifies a token in the cache, a hash of the token
+ * and of mark.  mark is a hash of the keys and rules that the token is verified
+ * with.  The digest is keyed with a random key of the zone.
  */
 void ngx_http_xet_token_cache_digest(ngx_shm_zone_t *zone,
     const xet_hash_t *mark, ngx_str_t *token, xet_hash_t *digest);
 
 /*
- * Finds the claims of a token that is not expired at now, in seconds.  The
- * strings of the claims are copied to the buffer room of XET_TOKEN_ROOM bytes.
- * Returns NGX_OK or NGX_DECLINED.
+ * Finds the claims of a token that is not expired at the time now, in seconds.
+ * The strings of the claims are copied to the buffer room, of XET_TOKEN_ROOM
+ * bytes.  Returns NGX_OK or NGX_DECLINED.
  */
 ngx_int_t ngx_http_xet_token_cache_find(ngx_shm_zone_t *zone,
     const xet_hash_t *digest, uint64_t now, u_char *room,
@@ -155,19 +158,19 @@ ngx_int_t ngx_http_xet_limit_zone_init(ngx_shm_zone_t *zone, void *data);
 void ngx_http_xet_limit_zone_init_process(ngx_http_xet_limit_t *limit);
 
 /*
- * Takes a slot for an upload of the subject key, which announces a number of
- * bytes.  Returns NGX_OK and sets *slot; NGX_BUSY if the subject has too many
- * concurrent uploads; NGX_DECLINED if the subject has sent too many bytes, and
- * sets *wait to the time in ms until the upload fits; or NGX_ERROR if the zone
- * is out of memory.
+ * Allocates a slot for an upload of the subject key, with the announced number
+ * of bytes.  Returns NGX_OK and sets *slot; NGX_BUSY if the subject has too
+ * many concurrent uploads; NGX_DECLINED if the subject has sent too many bytes,
+ * and sets *wait to the time in ms until the upload is allowed; or NGX_ERROR if
+ * the zone is out of memory.
  */
 ngx_int_t ngx_http_xet_limit_zone_take(ngx_http_xet_limit_t *limit,
     ngx_str_t *key, uint64_t bytes, ngx_http_xet_limit_slot_t **slot,
     uint64_t *wait);
 
 /*
- * Frees the slot of a finished upload, and replaces the announced bytes of the
- * upload by the actual bytes in the count of its subject.
+ * Frees the slot of a finished upload.  In the byte count of its subject,
+ * replaces the announced bytes by the actual bytes.
  */
 void ngx_http_xet_limit_zone_give(ngx_http_xet_limit_t *limit,
     ngx_http_xet_limit_slot_t *slot, uint64_t actual);

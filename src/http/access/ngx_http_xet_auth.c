@@ -4,9 +4,9 @@
  *
  * A token is verified at first use: in the access phase, or earlier if a zone
  * of limit_req needs the subject.  The request keeps the result as long as it
- * stays in a location with the same rules.  All workers share the results for
- * valid tokens in the token cache until the tokens expire.  Verifying a
- * signature takes 10 to 100 microseconds, so it is done in the event loop.
+ * stays in a location with the same rules.  The token cache shares the results
+ * for valid tokens among all workers, until the tokens expire.  Verifying a
+ * signature takes only 10 to 100 microseconds, so it is done in the event loop.
  *
  * Status 401 means that the token is missing or invalid; clients do not retry.
  * Status 403 means that a valid token does not permit the request.
@@ -242,7 +242,7 @@ ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
     ngx_uint_t                i;
     ngx_http_xet_loc_conf_t  *xlcf;
 
-    /* t/code/docs.t compares these rows with docs/api.md */
+    /* t/code/docs.t compares this table with docs/api.md */
 
     static const struct {
         ngx_uint_t            status;
@@ -272,10 +272,10 @@ ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
 
 
 /*
- * Accepts a token in the password of basic authentication, from git and from
- * browsers.  Browsers add the password even if a foreign page causes the
- * request.  So such a token does not permit writes with an Origin header,
- * which browsers send.
+ * Accepts a token as the password of basic authentication, which git and
+ * browsers use.  Browsers add the password even to requests that a page of
+ * another origin causes.  So such a token does not permit writes with an Origin
+ * header, which only browsers send.
  */
 
 static ngx_int_t
@@ -416,7 +416,7 @@ ngx_http_xet_subject(ngx_http_request_t *r)
         return subject;
     }
 
-    /* on a Hub, uploads with an LFS URL have a subject without a name */
+    /* on a Hub, an upload to an LFS URL may have an empty subject */
 
     if (auth->subject.len == 0 && xlcf->repos && !xlcf->hub) {
         return subject;

@@ -4,19 +4,19 @@
  *
  * Each subject is a node of a tree, found by a digest of the value of the key.
  * A subject without running uploads is also in a queue, ordered by last use.
- * Each running upload is a slot of its subject, and reserves the announced
+ * Each running upload has a slot of its subject, and reserves the announced
  * bytes.  At the end of the upload, the received bytes replace the reserved
- * ones.  A subject is kept while it has slots, and afterwards until its bytes
- * have leaked or its memory is needed.  Subjects and slots have the same size,
- * so either can use the memory of the other.
+ * bytes.  A subject is kept while it has slots, and then until its leaky bucket
+ * of bytes is empty or its memory is needed.  Subjects and slots have the same
+ * size, so either can use the memory of the other.
  *
- * A worker owns the slots of its uploads.  It frees a slot when the upload is
- * answered or the request ends.  A killed worker frees nothing, so each slot
- * stores the process id of its worker and the index in the master's process
- * table.  A new worker frees the slots that its predecessor has left at the
- * same index.  An index may stay unused after a reload.  So before an upload
- * is rejected, the owners of the subject's slots are checked, at most once a
- * second.  The master releases a mutex that a dead process holds.
+ * A worker owns the slots of its uploads, and frees a slot when the response is
+ * sent or the request ends.  A killed worker frees nothing, so each slot stores
+ * the process id of its worker and the worker's index in the master's process
+ * table.  A new worker frees the slots of a dead worker with the same index.
+ * But after a reload an index may stay unused.  So before an upload is
+ * rejected, the workers that own the subject's slots are checked, at most once
+ * a second.  The master releases a mutex that a dead process holds.
  *
  * The zone's mutex protects all data.  Sections under the mutex are short,
  * except when a worker starts, and threads never take it.
@@ -193,7 +193,10 @@ ngx_http_xet_limit_zone_slot(ngx_slab_pool_t *shpool,
 
     sh = shpool->data;
 
-    /* the allocation below may free an idle subject, which must not be s */
+    /*
+     * remove s from the queue of idle subjects, since the allocation below may
+     * free the oldest of these
+     */
 
     if (s->n++ == 0) {
         ngx_queue_remove(&s->node.queue);
@@ -290,7 +293,7 @@ ngx_http_xet_limit_zone_alloc(ngx_slab_pool_t *shpool)
 }
 
 
-/* Frees up to two idle subjects whose bytes have leaked. */
+/* Frees up to two idle subjects whose buckets of bytes are empty. */
 
 static void
 ngx_http_xet_limit_zone_expire(ngx_http_xet_limit_t *limit)

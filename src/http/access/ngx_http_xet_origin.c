@@ -1,15 +1,15 @@
 
 /*
- * Checks requests that a web page may send through a browser: from another
- * origin, or to a name that an attacker's DNS points to this server (DNS
+ * Rejects requests that a browser sends for a web page of another origin, or
+ * for a page whose host name an attacker's DNS resolves to this server (DNS
  * rebinding).
  *
  *     Host must be a name of this server                   otherwise 421
  *     a write must not come from a page of another origin  otherwise 403
  *
- * Where tokens are required, a foreign page has no token.  So the host name is
- * checked only where authentication is off, and for metrics and the status
- * page.
+ * Where tokens are required, a page of another origin has no token.  So the
+ * host name is checked only where authentication is off, and for metrics and
+ * the status page.
  *
  * The checks run in the event loop, before the access phase, without state and
  * allocations.  A rejected request is answered and finalized.
@@ -68,8 +68,9 @@ ngx_http_xet_origin_check(ngx_http_request_t *r)
 
 
 /*
- * Whether the host name of the request is a name of this server.  Browsers
- * always send a host name, so requests without one pass.
+ * Returns whether the host name of the request is a name of this server.
+ * Browsers always send a host name, so a request without a host name is
+ * accepted.
  */
 
 static ngx_uint_t
@@ -95,8 +96,8 @@ ngx_http_xet_origin_named(ngx_http_request_t *r)
 
 
 /*
- * Whether "xet_url_base" has this host name.  A value with variables is not
- * used, since it may contain the host name of the request.
+ * Returns whether "xet_url_base" has this host name.  A value with variables is
+ * not used, since it may contain the host name of the request.
  */
 
 static ngx_uint_t
@@ -151,8 +152,8 @@ ngx_http_xet_origin_listed(ngx_array_t *names, const ngx_str_t *name)
 
 
 /*
- * Whether the name is a loopback address, or the local address of the
- * connection.  DNS is not involved if a page is loaded from an address.
+ * Returns whether the name is a loopback address, or the local address of the
+ * connection.  Without a host name, DNS rebinding is impossible.
  */
 
 static ngx_uint_t
@@ -204,7 +205,7 @@ ngx_http_xet_origin_address(ngx_http_request_t *r, const ngx_str_t *name)
 
 #if (NGX_HAVE_INET6)
 
-    /* on a dual-stack socket, an IPv4 address is mapped to an IPv6 one */
+    /* on a dual-stack socket, an IPv4 address is mapped to an IPv6 address */
 
     sin6 = (struct sockaddr_in6 *) c->local_sockaddr;
 
@@ -223,9 +224,10 @@ ngx_http_xet_origin_address(ngx_http_request_t *r, const ngx_str_t *name)
 
 
 /*
- * Whether a page of another origin made a browser send a write.  Browsers
- * report the origin in Sec-Fetch-Site, which pages can't set; older browsers
- * send only Origin.  A client that sends neither header is not a browser.
+ * Returns whether a browser sent this write for a page of another origin.
+ * Browsers report the origin in Sec-Fetch-Site, which pages can't set; older
+ * browsers send only Origin.  A client that sends neither header is not a
+ * browser.
  */
 
 static ngx_uint_t
@@ -264,8 +266,8 @@ ngx_http_xet_origin_foreign(ngx_http_request_t *r)
 
 
 /*
- * Whether an origin is this server.  The scheme is not compared, because a
- * proxy may terminate TLS.
+ * Returns whether an origin is this server.  The scheme is not compared,
+ * because a proxy may terminate TLS.
  */
 
 static ngx_uint_t

@@ -3,11 +3,11 @@
  * A cache of verified tokens in shared memory.
  *
  * Nodes are found by digest, and are in a queue ordered by last use.  An
- * insertion drops up to two expired nodes at the end of the queue, and the
- * eight oldest nodes if memory is short.  Only results for valid tokens are
- * kept, until the token expires; the tokens themselves are not stored.  The
- * digest covers the keys and rules of the verification, so a reload with other
- * keys invalidates all older results.
+ * insertion drops up to two expired nodes at the end of the queue; if the zone
+ * is full, it drops the eight least recently used nodes.  Only results for
+ * valid tokens are kept, until the token expires; the tokens themselves are not
+ * stored.  The digest covers the keys and rules of the verification, so a
+ * reload with other keys invalidates all older results.
  *
  * The zone's mutex protects all data.  Sections under the mutex are short, and
  * threads never take it.
@@ -168,8 +168,9 @@ done:
 
 
 /*
- * Drops up to two expired nodes at the end of the queue; with force the eight
- * oldest nodes, even if they are valid.  Returns the number of dropped nodes.
+ * Drops up to two expired nodes at the end of the queue.  If force is set,
+ * drops the eight least recently used nodes, even if they are valid.  Returns
+ * the number of dropped nodes.
  */
 
 static ngx_uint_t

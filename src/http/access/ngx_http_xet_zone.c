@@ -4,11 +4,11 @@
  *
  * All nodes are in a tree.  The digest is keyed with a random key of the zone,
  * so clients can't choose the position of a node.  Nodes that may be dropped
- * are also in a queue, ordered by last use.  The owner of the zone allocates
- * the nodes, and decides about their contents and lifetime.
+ * are also in a queue, ordered by last use.  The code that owns the zone
+ * allocates the nodes, and determines their contents and lifetime.
  *
- * Shared memory survives a reload, even if the new module has another version.
- * A layout number of the owner identifies the contents.
+ * Shared memory survives a reload, even if the module is then of another
+ * version.  So a layout number identifies the contents.
  */
 
 #include "ngx_http_xet.h"

@@ -14,7 +14,7 @@
 
 
 /*
- * The first member of each node; the module that owns the zone adds its data.
+ * The first member of each node; the owner of the zone adds its data.
  */
 
 typedef struct {

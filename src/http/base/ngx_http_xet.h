@@ -1,7 +1,7 @@
 
 /*
- * Shared by all files of the nginx module: the configurations, and the context
- * of a request.  Each folder also has its own header.
+ * Definitions for all files of the nginx module: the configurations, and the
+ * context of a request.  Each folder also has its own header.
  */
 
 #ifndef _NGX_HTTP_XET_H_INCLUDED_
@@ -59,7 +59,9 @@ typedef struct ngx_http_xet_zt_component_s ngx_http_xet_zt_component_t;
 typedef struct ngx_http_xet_zt_verify_s    ngx_http_xet_zt_verify_t;
 
 
-/* The values of directives with fixed words; stored as ngx_uint_t. */
+/*
+ * The values of directives whose argument is a keyword; stored as ngx_uint_t.
+ */
 
 typedef enum {
     NGX_HTTP_XET_AUTH_OFF = 0,
@@ -139,7 +141,7 @@ typedef struct {
 } ngx_http_xet_key_t;
 
 
-/* Keys for LFS URLs, XET_KEY_LEN bytes each; the first one signs. */
+/* Keys for LFS URLs, XET_KEY_LEN bytes each; the first key signs. */
 
 typedef struct {
     u_char                    *elts;
@@ -387,9 +389,9 @@ ngx_http_xet_ctx_t *ngx_http_xet_ctx(ngx_http_request_t *r);
     ((ngx_http_xet_ctx_t *) ngx_http_get_module_ctx(r, ngx_http_xet_module))
 
 /*
- * Releases the slot of an upload in its limit, which the request holds until
- * it is answered.  Must be called before the end of the response is sent,
- * because the client may start its next upload before nginx frees the request.
+ * Frees the slot that an upload holds in the zone of its upload limit.  Must be
+ * called before the end of the response is sent, because the client may start
+ * its next upload before nginx frees the request.
  */
 void ngx_http_xet_release(ngx_http_request_t *r);
 
@@ -409,12 +411,12 @@ void *ngx_http_xet_state(ngx_http_request_t *r, size_t size,
 
 void ngx_http_xet_client_init(ngx_cycle_t *cycle);
 
-/* Returns 1 if the client has closed the connection, at least for sending. */
+/* Returns 1 if the client has closed the connection, or its sending side. */
 ngx_uint_t ngx_http_xet_client_gone(ngx_http_request_t *r);
 
 /*
- * Returns 1 if the worker was halted since the time began, by
- * ngx_http_xet_clock(), or woke up less than a second before it.
+ * Returns 1 if the worker was halted after the time "began", or woke up less
+ * than a second before that time; see ngx_http_xet_clock().
  */
 ngx_uint_t ngx_http_xet_halted(uint64_t began);
 
@@ -452,9 +454,9 @@ ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
 /* ngx_http_xet_error.c: sends errors as JSON, and logs them. */
 
 /*
- * All except ngx_http_xet_error_begin() and _end() send a complete response.
- * They return what ngx_http_finalize_request() takes, so content handlers and
- * callbacks can return the result.  An unread body is discarded.
+ * All functions except ngx_http_xet_error_begin() and _end() send a complete
+ * response.  They return a code for ngx_http_finalize_request(), so content
+ * handlers and callbacks can return the result.  An unread body is discarded.
  */
 
 /*
@@ -510,18 +512,19 @@ ngx_int_t ngx_http_xet_error_handler(ngx_http_request_t *r);
 
 /*
  * ngx_http_xet_send(), _send_literal() and _send_head() send a complete
- * response.  They return what ngx_http_finalize_request() takes, so content
+ * response.  They return a code for ngx_http_finalize_request(), so content
  * handlers and callbacks can return the result.
  */
 
 /*
- * Aborts a response that has started and can't be completed, so that the
- * client notices the missing end.  Data already sent still arrives, including
- * earlier responses, because nginx lingers before it closes the connection.
- * Closing a connection with unread requests would reset it.  A response with
- * neither a length nor chunked encoding is reset: the client would take a
- * normal close as its end.  Returns a value for ngx_http_finalize_request(),
- * or NGX_ERROR for a subrequest, which ends the main request.
+ * Aborts a response that has started and can't be completed, so that the client
+ * notices that the response is truncated.  Data already sent still arrives,
+ * including earlier responses, because nginx uses a lingering close; an
+ * immediate close would reset a connection with unread requests.  For a
+ * response with neither a length nor chunked encoding the connection is reset,
+ * because to the client a normal close would be the end of the response.
+ * Returns a value for ngx_http_finalize_request(), or NGX_ERROR for a
+ * subrequest, which ends the main request.
  */
 ngx_int_t ngx_http_xet_break_off(ngx_http_request_t *r);
 
@@ -553,9 +556,10 @@ void ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
 
 /*
  * Converts the result of sending the last part of a response.  nginx returns
- * NGX_AGAIN if the client has not taken all data yet.  The result becomes
- * NGX_OK, because nginx sends the rest itself after the request is finalized.
- * In this module NGX_AGAIN means that the request will be finalized later.
+ * NGX_AGAIN if the client has not taken all data yet.  This function returns
+ * NGX_OK instead, because nginx itself sends the rest after the request is
+ * finalized.  In this module NGX_AGAIN means that the request will be finalized
+ * later.
  */
 ngx_int_t ngx_http_xet_sent(ngx_int_t rc);
 
@@ -578,29 +582,29 @@ void *ngx_http_xet_alloc(void *pool, size_t size);
  */
 ngx_int_t ngx_http_xet_cors(ngx_http_request_t *r);
 
-/* Whether "xet_cors" allows this origin. */
+/* Returns whether "xet_cors" allows this origin. */
 ngx_uint_t ngx_http_xet_cors_allows(ngx_http_request_t *r,
     const ngx_str_t *origin);
 
-/* Responds to a preflight request; call ngx_http_xet_cors() before. */
+/* Responds to a preflight request; call ngx_http_xet_cors() first. */
 ngx_int_t ngx_http_xet_cors_preflight(ngx_http_request_t *r);
 
 
-/* The backlog: parts of a response that wait for the client to read. */
+/* The backlog: the part of a response that the client has not received yet. */
 
 /*
- * Call this after sending output.  Returns NGX_OK if the client has taken all
- * data, NGX_AGAIN if data remains, or NGX_ERROR if the request was finalized.
+ * Called after sending output.  Returns NGX_OK if all data was sent to the
+ * client, NGX_AGAIN if data remains, or NGX_ERROR if the request was finalized.
  * With NGX_AGAIN, write events of the socket call handler, unless it is NULL.
  */
 ngx_int_t ngx_http_xet_backlog_wait(ngx_http_request_t *r,
     ngx_http_event_handler_pt handler);
 
 /*
- * Sends as much of the backlog as the socket accepts.  Call this in a handler
- * of write events, and ngx_http_xet_backlog_wait() afterwards.  Returns
- * NGX_OK, or NGX_ERROR if the request was finalized, for example because the
- * client has taken no data for "send_timeout".
+ * Sends as much of the backlog as the socket accepts.  Called by a handler of
+ * write events, which then calls ngx_http_xet_backlog_wait().  Returns NGX_OK,
+ * or NGX_ERROR if the request was finalized, for example because the client has
+ * taken no data for "send_timeout".
  */
 ngx_int_t ngx_http_xet_backlog_send(ngx_http_request_t *r);
 
@@ -614,7 +618,7 @@ typedef void (*ngx_http_xet_job_pt)(void *data, ngx_log_t *log);
 typedef void (*ngx_http_xet_done_pt)(ngx_http_request_t *r, void *data);
 
 
-/* Records a waiting or running job for the gauges. */
+/* A waiting or running job, as counted by the gauges. */
 
 typedef struct {
     ngx_queue_t                 queue;
@@ -623,7 +627,7 @@ typedef struct {
 } ngx_http_xet_mark_t;
 
 
-/* A request has one task, which runs its jobs one after the other. */
+/* A request has one task, which runs the request's jobs one after another. */
 
 struct ngx_http_xet_task_s {
     ngx_http_request_t         *request;
@@ -635,7 +639,7 @@ struct ngx_http_xet_task_s {
 
     /*
      * Handles write events of the client's socket during and after a job, so
-     * that the response continues meanwhile.  If NULL, these events are
+     * that the response continues during the job.  If NULL, these events are
      * ignored.
      */
     ngx_http_event_handler_pt   write;
@@ -657,30 +661,33 @@ struct ngx_http_xet_task_s {
 ngx_int_t ngx_http_xet_task_post(ngx_http_request_t *r,
     ngx_http_xet_job_pt job, ngx_http_xet_done_pt done, void *data);
 
-/* Whether the request has a job whose done handler was not called yet. */
+/*
+ * Returns whether the request has a job whose done handler was not called yet.
+ */
 ngx_uint_t ngx_http_xet_task_busy(ngx_http_request_t *r);
 
 /*
  * Posts a job like ngx_http_xet_task_post(), for a request whose content
  * handler belongs to another module.  The event handlers of that module stay
- * set.  The caller provides t, zeroed before its first job, which must live as
- * long as data.  The event loop calls done directly, but not after the request
- * was finalized.  done must check whether a response is already being sent.
+ * set.  The caller provides t, which is zeroed before its first job and must
+ * live as long as data.  done is not called if the request was finalized; it
+ * must check whether a response is already being sent.
  */
 ngx_int_t ngx_http_xet_task_post_beside(ngx_http_request_t *r,
     ngx_http_xet_task_t *t, ngx_http_xet_job_pt job,
     ngx_http_xet_done_pt done, void *data);
 
 /*
- * Runs a job that belongs to no request (closing or removing files) in the
- * pool of uploads, with a copy of data, size bytes long.  If the job can't be
- * posted, it runs at once in the event loop, with data itself.
+ * Runs a job without a request, such as closing or removing files, in the
+ * thread pool for uploads.  The job gets a copy of data, which is size bytes
+ * long.  If the job can't be posted, it runs at once in the event loop, with
+ * data itself.
  */
 void ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
     size_t size);
 
 
-/* Runs in the event loop after a job that belongs to no request. */
+/* Runs in the event loop after a job without a request. */
 typedef void (*ngx_http_xet_lone_pt)(void *data);
 
 /*
@@ -702,7 +709,7 @@ typedef struct {
 
 
 /*
- * Runs a job that belongs to no request in the pool of reads, and then calls
+ * Runs a job without a request in the thread pool for reads, and then calls
  * done.  t, zeroed before its first job, and data must live until done is
  * called.  An exiting worker waits for the job.  Returns NGX_OK, or NGX_ERROR
  * if the queue of the pool is full or if out of memory; then neither job nor
@@ -753,7 +760,7 @@ ngx_http_xet_audit_t *ngx_http_xet_audit_begin(ngx_http_request_t *r);
 /* Returns the record in r's pool, or NULL. */
 ngx_http_xet_audit_t *ngx_http_xet_audit_find(ngx_http_request_t *r);
 
-/* Returns the record to fill; never NULL. */
+/* Returns the record to fill, or a dummy record; never NULL. */
 ngx_http_xet_audit_t *ngx_http_xet_audit(ngx_http_request_t *r);
 
 
@@ -793,7 +800,10 @@ typedef struct {
 char *ngx_http_xet_params(ngx_conf_t *cf, ngx_uint_t first,
     const ngx_http_xet_param_t *params, void *conf, const char *must);
 
-/* Whether arg is name=value; value, which may be empty, points into arg. */
+/*
+ * Returns whether arg is name=value, and sets value, which points into arg and
+ * may be empty.
+ */
 ngx_uint_t ngx_http_xet_param(ngx_str_t *arg, const char *name,
     ngx_str_t *value);
 

@@ -1,20 +1,20 @@
 
 /*
- * Detects whether the client of a request still waits, and whether the worker
- * was halted.  Both are checked before each statement that changes data
- * (ngx_http_xet_query_send.c).
+ * Detects whether the client of a request is still waiting, and whether the
+ * worker was halted.  Both are checked before each statement that acts for a
+ * client (ngx_http_xet_query_send.c).
  *
- * A process may be frozen by SIGSTOP, a paused machine or a hanging disk.
- * When it wakes up, its sockets contain requests whose clients have given up
- * and may have retried them at another node.  Such requests are recognized by
+ * A process may be frozen by SIGSTOP, a paused machine or a hanging disk.  When
+ * the process wakes up, its sockets contain requests whose clients have given
+ * up, and may have sent them to another node.  Such requests are recognized by
  *
  *     the FIN    The kernel reports a FIN even behind unread bytes.  A client
- *                that shuts down its side and waits for a response counts as
- *                gone, as in nginx's proxy.
- *     the beat   If a timer is later than clients wait, the worker was halted.
- *                Requests that arrived before or shortly after the worker woke
- *                up are rejected, because a client whose machine or network is
- *                down sends no FIN.
+ *                that shuts down its sending side and waits for a response
+ *                counts as gone, as in nginx's proxy.
+ *     the beat   If a timer fires later than clients wait for a response, the
+ *                worker was halted.  Requests that arrived before or shortly
+ *                after the worker woke up are rejected, because a client whose
+ *                machine or network is down sends no FIN.
  *
  * Each worker has one such timer.  All functions run in the event loop.
  */
@@ -70,8 +70,8 @@ ngx_http_xet_beat_handler(ngx_event_t *ev)
 
 
 /*
- * Detects a halt, and returns the current time in ms.  Requests call this too,
- * because nginx processes events before timers.
+ * Detects a halt, and returns the current time in ms.  Also called for each
+ * request, because nginx processes events before timers.
  */
 
 static uint64_t

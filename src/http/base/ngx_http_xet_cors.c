@@ -1,9 +1,10 @@
 
 /*
- * CORS: requests by web pages of other origins.
+ * CORS: requests from web pages of other origins.
  *
- * "xet_cors" is off by default.  Otherwise any web page could use a server
- * without tokens through the browser of a visitor in the server's network.
+ * "xet_cors" is off by default: otherwise any web page could use a server
+ * without authentication, through the browser of a visitor in the server's
+ * network.
  */
 
 #include "ngx_http_xet.h"

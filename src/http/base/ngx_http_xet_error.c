@@ -177,8 +177,8 @@ ngx_http_xet_error_headers(ngx_http_request_t *r,
 
 
 /*
- * In the API, "error" is an object.  Clients of a Hub expect a string in
- * "error", and a header for responses without a body.
+ * In the API, "error" is an object.  Clients of a Hub expect "error" to be a
+ * string, and a header in responses without a body.
  */
 
 void
@@ -210,7 +210,10 @@ ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b, xet_json_t *j,
 }
 
 
-/* Adds a header of one line with the message; omits it if out of memory. */
+/*
+ * Adds a header with the message as one line; omits the header if out of
+ * memory.
+ */
 
 static void
 ngx_http_xet_error_message(ngx_http_request_t *r, const char *message)
@@ -244,9 +247,9 @@ ngx_http_xet_error_end(xet_json_t *j)
 
 
 /*
- * Records an error: saves the code for $xet_audit, unless out of memory,
- * counts it and logs a line.  Codes in the form of a Hub, with an initial
- * capital, are also sent in a header.
+ * Counts and logs an error, and saves its code for $xet_audit, unless out of
+ * memory.  Codes in the form of a Hub, with an initial capital, are also sent
+ * in a header.
  */
 
 static ngx_int_t
@@ -394,7 +397,7 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
 
     status = r->err_status ? r->err_status : NGX_HTTP_NOT_FOUND;
 
-    /* the last entry is for all other statuses */
+    /* the last entry is for statuses that are not in the table */
 
     for (i = 0; i < sizeof(errors) / sizeof(errors[0]) - 1; i++) {
         if (errors[i].status == status) {

@@ -3,23 +3,23 @@
  * Counters and gauges of all workers, in shared memory.
  *
  * Each index in the master's process table has a block of cells.  No two live
- * workers have the same index, so a worker counts in its block without locks
- * and atomic operations.  The next worker at that index continues with the
- * same counters.  So no count is lost when a worker exits or is killed, and
- * the sum over all blocks never decreases.  Gauges of a worker start at zero,
- * and are omitted from sums after the worker has exited.  During a reload, old
- * and new workers have different indexes.
+ * workers have the same index, so a worker counts in its block without locks or
+ * atomic operations.  The next worker with that index continues with the same
+ * counters.  So no count is lost when a worker exits or is killed, and the sum
+ * over all blocks never decreases.  Gauges of a worker start at zero, and are
+ * omitted from sums after the worker has exited.  During a reload, old and new
+ * workers have different indexes.
  *
  * The memory survives reloads.  Its name contains a hash of its layout, so
  * another version of the module starts with new memory.  Another master
  * process, for example after a binary upgrade, counts from zero in its own
  * memory; START_TIME shows which master has responded.
  *
- * If metrics are not configured, and in the master, cells are in private
- * memory, so counting needs no condition.
+ * If metrics are not configured, and in the master, the cells are in private
+ * memory, so that code can always count without a check.
  *
  * Readers take no lock: a cell is a word, which is read and written atomically
- * on 64-bit machines.  The zone's mutex is taken when a worker starts, and to
+ * on 64-bit machines.  The zone's mutex is locked when a worker starts, and to
  * use the memory that ngx_http_xet_metrics_room() returns.
  */
 
@@ -543,7 +543,7 @@ ngx_http_xet_metrics_init_process(ngx_shm_zone_t *zone)
 }
 
 
-/* Counts by handlers that run later are lost. */
+/* Counts that handlers add after this are lost. */
 
 void
 ngx_http_xet_metrics_exit_process(void)
@@ -597,7 +597,7 @@ ngx_http_xet_metrics_read(uint64_t *cells)
 }
 
 
-/* Whether a metric is a gauge of one worker, and not a counter. */
+/* Returns whether a metric is a gauge of one worker, and not a counter. */
 
 static ngx_uint_t
 ngx_http_xet_metrics_own(const ngx_http_xet_metric_t *m)
@@ -627,8 +627,8 @@ ngx_http_xet_metrics_add(uint64_t *cells, const ngx_http_xet_metric_t *m,
 
 
 /*
- * Whether the worker of the block runs.  A killed worker leaves its pid in the
- * block, and its index may stay unused.
+ * Returns whether the worker of the block is running.  A killed worker leaves
+ * its pid in the block, and its index may stay unused.
  */
 
 static ngx_uint_t

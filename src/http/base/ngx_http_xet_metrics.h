@@ -76,7 +76,7 @@ typedef enum {
 } ngx_http_xet_result_e;
 
 
-/* Why a statement is sent again, after a standby, to another server. */
+/* Why a statement that a standby got is sent again, to another server. */
 
 typedef enum {
     NGX_HTTP_XET_AGAIN_MISSING = 0,    /* no rows, or too few */
@@ -168,13 +168,13 @@ extern uint64_t  *ngx_http_xet_cells;
 /* The rows of metrics.def; the last one has no name. */
 extern const ngx_http_xet_metric_t  ngx_http_xet_metrics[];
 
-/* The upper bounds of the buckets in ms; the last bucket has none. */
+/* The upper bounds of the buckets in ms; the last bucket has no bound. */
 extern const ngx_msec_t  ngx_http_xet_buckets[NGX_HTTP_XET_BUCKETS - 1];
 
 
 /*
- * Counts are added in the event loop, never in a thread: a job leaves its
- * counts to its done handler.  A metric with labels takes the index of the
+ * Call these only in the event loop, never in a thread: the counts of a job are
+ * added by its done handler.  For a metric with labels, i is the index of the
  * label values.
  */
 
@@ -209,14 +209,15 @@ void ngx_http_xet_metrics_refusal(const char *code);
 
 
 /*
- * Adds the shared memory to a configuration with "xet_metrics" or
+ * Adds the shared memory for metrics to a configuration with "xet_metrics" or
  * "xet_status".  Returns NULL if out of memory.  All routes must have names
  * before this call.
  */
 ngx_shm_zone_t *ngx_http_xet_metrics_zone(ngx_conf_t *cf);
 
 /*
- * Sets the names of routes from NGX_HTTP_XET_ROUTE_FIRST on; keeps pointers.
+ * Sets the names of n routes, starting with NGX_HTTP_XET_ROUTE_FIRST.  The
+ * strings must stay valid.
  */
 void ngx_http_xet_metrics_routes(const char *const *names, ngx_uint_t n);
 
@@ -236,16 +237,16 @@ void ngx_http_xet_metrics_init_process(ngx_shm_zone_t *zone);
 void ngx_http_xet_metrics_exit_process(void);
 
 /*
- * Sums up the cells of all workers, NGX_HTTP_XET_CELLS in number.  The cell of
+ * Sums up the cells of all workers into NGX_HTTP_XET_CELLS cells.  The cell of
  * a GAUGE is its value plus one, or 0 if the gauge was never set.
  */
 void ngx_http_xet_metrics_read(uint64_t *cells);
 
 /*
  * Returns a buffer of NGX_HTTP_XET_METRICS_ROOM bytes in the shared memory,
- * initially zero, and sets *mutex to the mutex that protects it.  The buffer
- * is for the worker that queries PostgreSQL on behalf of all workers.  Returns
- * NULL if metrics are not shared.
+ * initially zero, and sets *mutex to the mutex that protects it.  The worker
+ * that queries PostgreSQL for all workers stores the results in this buffer.
+ * Returns NULL if metrics are not shared.
  */
 #define NGX_HTTP_XET_METRICS_ROOM  16384
 

@@ -2,11 +2,11 @@
 /*
  * Headers, bodies and ends of responses.
  *
- * nginx waits for a slow client after a request is finalized.  A response that
- * is made piece by piece must wait itself, like nginx's writer, for the
- * socket's write event.  It also must apply "send_timeout", which restarts
- * with each successful write.  While a rate limit delays the response, the
- * timer is used for the delay.
+ * After a request is finalized, nginx itself waits for a slow client.  But a
+ * response that is made piece by piece must wait for the socket's write event
+ * before the request is finalized, like nginx's writer.  It must also apply
+ * "send_timeout", which restarts with each successful write.  While a rate
+ * limit delays the response, the timer is used for the delay.
  */
 
 #include "ngx_http_xet.h"
@@ -121,7 +121,7 @@ ngx_http_xet_break_off(ngx_http_request_t *r)
     if (r->http_version < NGX_HTTP_VERSION_20 && !r->chunked
         && r->headers_out.content_length_n == -1)
     {
-        /* reset the connection: the client takes a normal close as the end */
+        /* reset the connection: a normal close would be the end of the body */
 
         linger.l_onoff = 1;
         linger.l_linger = 0;
@@ -152,7 +152,7 @@ ngx_http_xet_drop_body(ngx_http_request_t *r)
 {
     if (r->headers_in.expect && !r->expect_tested) {
 
-        /* without "100 Continue" the client may send the body or not */
+        /* without "100 Continue" the client may or may not send the body */
 
         r->expect_tested = 1;
         r->keepalive = 0;

@@ -1,25 +1,24 @@
 
 /*
- * Jobs of requests in thread pools.  Uploads have one pool, and all other jobs
- * have another one, so that reads don't wait for slow writes.
+ * Jobs of requests in thread pools.  Uploads have one thread pool and all other
+ * jobs another, so that reads don't wait for slow writes.
  *
- * Only this file knows how nginx keeps a request alive while a thread works
- * for it.  "blocked" holds the request, and a timer on the task's event keeps
- * an exiting worker alive.  Completion goes through r->write_event_handler,
- * which nginx replaces when it terminates the request.  So no done handler
- * runs for a terminated request, and only pool cleanups free the data of a
- * job.
+ * This file keeps a request alive while a thread works for it.  r->blocked
+ * holds the request, and a timer on the task's event keeps an exiting worker
+ * alive.  A finished job calls r->write_event_handler, which nginx replaces
+ * when it terminates the request.  So no done handler runs for a terminated
+ * request, and only pool cleanups free the data of a job.
  *
  * If another module has the content handler, r->write_event_handler belongs to
  * that module, which may finalize the request during the job.  So the job also
  * holds a reference to the request, and nginx continues with the connection
- * when the job releases it.  If nginx terminates the request, even while it is
- * blocked, a cleanup marks the task as dead.  Then nothing waits for the job,
- * and the references don't count.
+ * when the job releases that reference.  If nginx terminates the request, even
+ * while it is blocked, a cleanup marks the task as dead; then done is not
+ * called.
  *
- * A lone job belongs to no request but has a waiting caller, so the timer on
- * its event also keeps an exiting worker alive.  The same applies to a
- * detached job with a done handler.
+ * A lone job has no request but a waiting caller, so the timer on its event
+ * also keeps an exiting worker alive.  The same applies to a detached job with
+ * a done handler.
  *
  * States of a task: idle -> busy (job posted) -> ready (job finished) -> idle
  * (done handler called).  The event loop owns the structure; the thread uses
@@ -68,8 +67,8 @@ static void ngx_http_xet_task_taken(ngx_http_xet_mark_t *mark);
 
 
 /*
- * Waiting and running jobs, the oldest first; the number of all these jobs;
- * and the number of running jobs, which the threads count.
+ * For each thread pool: its waiting and running jobs, oldest first; the number
+ * of these jobs; and the number of running jobs, which the threads count.
  */
 
 static ngx_queue_t   ngx_http_xet_task_jobs[NGX_HTTP_XET_POOL_MAX];
@@ -233,7 +232,7 @@ ngx_http_xet_task_give(ngx_uint_t pool, ngx_thread_task_t *task,
 }
 
 
-/* Removes a job that a thread has finished. */
+/* Removes a finished job from the gauges. */
 
 static void
 ngx_http_xet_task_taken(ngx_http_xet_mark_t *mark)
@@ -295,8 +294,8 @@ ngx_http_xet_task_job(void *data, ngx_log_t *log)
     static __thread ngx_int_t  nice;
 
     /*
-     * event loops must have priority over hashing; on Linux each thread has
-     * its own priority
+     * event loops must have priority over jobs, such as hashing; on Linux each
+     * thread has its own priority
      */
 
     if (nice != tctx->nice) {
@@ -312,7 +311,7 @@ ngx_http_xet_task_job(void *data, ngx_log_t *log)
 }
 
 
-/* Returns whether the event is the timer of a job that is still running. */
+/* Returns whether the event is the timer, because the job is still running. */
 
 static ngx_uint_t
 ngx_http_xet_task_runs(ngx_event_t *ev, ngx_log_t *log)
@@ -365,7 +364,7 @@ ngx_http_xet_task_event_handler(ngx_event_t *ev)
     if (!t->beside || t->dead) {
         t->ready = 1;
 
-        /* our handler, or nginx's finalizer if the request was terminated */
+        /* our handler, or that of nginx if the request was terminated */
 
         r->write_event_handler(r);
 

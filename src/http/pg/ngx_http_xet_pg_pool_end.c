@@ -5,9 +5,9 @@
  *     result     PostgreSQL has executed the statement
  *     verdict    the module's SQL functions have raised an error of class XT,
  *                which only the caller evaluates
- *     refused    the statement has failed: its message is logged, and the caller
- *                gets NGX_BUSY if PostgreSQL was unavailable, or NGX_ERROR if
- *                PostgreSQL has rejected the statement
+ *     refused    the statement has failed: its message is logged, and the
+ *                caller gets NGX_BUSY if PostgreSQL was unavailable, or
+ *                NGX_ERROR if PostgreSQL has rejected the statement
  *
  * A pool retries a failed statement if a retry may succeed, the caller is still
  * waiting, and the statement has attempts left.

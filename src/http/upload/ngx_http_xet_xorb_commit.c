@@ -14,7 +14,8 @@
  *                       the row still refers to the checked copy; otherwise
  *                       the new copy in the row is checked
  *     remove  (thread)  removes the replaced copy
- *     look    (thread)  if put or heal was sent twice, see below
+ *     look    (thread)  checks that our copy exists, if put or heal was sent
+ *                       twice, see below
  *
  * Our copy is durable before the first step, and the row determines which copy
  * of a xorb is used.  So the row and the terms refer to a durable copy after
