@@ -134,7 +134,7 @@ typedef enum {
 
 typedef struct {
     void  (*ready)(ngx_http_xet_pg_t *pg);
-    void  (*failed)(ngx_http_xet_pg_t *pg);    /* lost ones are in inflight */
+    void  (*failed)(ngx_http_xet_pg_t *pg);    /* statements in inflight */
     void  (*finished)(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q);
     void  (*drained)(ngx_http_xet_pg_t *pg);   /* no more results to read */
 } ngx_http_xet_pg_events_t;
@@ -159,7 +159,7 @@ struct ngx_http_xet_pg_s {
     ngx_http_xet_pg_connect_t       *connect;  /* connecting thread */
     ngx_event_t                      setup;    /* deadline of preparing */
     const ngx_http_xet_pg_stmt_t    *stmts;    /* statements to prepare */
-    const ngx_http_xet_pg_stmt_t    *checked;  /* its columns come next */
+    const ngx_http_xet_pg_stmt_t    *checked;  /* next to be compared */
     ngx_msec_t                       timeout;  /* statement_timeout */
     ngx_msec_t                       locks;    /* lock_timeout; 0: none */
 

@@ -8,8 +8,8 @@
  * when the poll was sent.  Everything that was committed before this time is
  * before this position.  The age of a standby's rows is the age of the newest
  * sample whose position the standby has replayed.  So the clocks of servers are
- * not compared, a standby does not look old if the primary has no writes, and a
- * standby that has lost its primary does.
+ * not compared.  A standby looks old if it has lost its primary, but not if the
+ * primary has no writes.
  *
  * While the primary is unreachable, the age of a standby does not grow: it is
  * the age at the time of the primary's last result.  As far as this worker
@@ -33,8 +33,8 @@
 #include "ngx_http_xet_pg_session.h"
 
 
-#define NGX_HTTP_XET_STANDBY_TICK      1000    /* ms between polls, or less: */
-#define NGX_HTTP_XET_STANDBY_TICKS     4       /* minimum of polls per "lag" */
+#define NGX_HTTP_XET_STANDBY_TICK      1000    /* maximum ms between polls */
+#define NGX_HTTP_XET_STANDBY_TICKS     4       /* minimum polls per "lag" */
 #define NGX_HTTP_XET_STANDBY_PATIENCE  2000    /* ms for a result */
 #define NGX_HTTP_XET_STANDBY_SILENT    2       /* pings without a result */
 #define NGX_HTTP_XET_STANDBY_SAMPLES   64

@@ -1,7 +1,7 @@
 
 /*
- * Statements of requests and of background jobs: sends them with their
- * arguments, and reads the rows of their results into structures.
+ * Sends the statements of requests and of background jobs, and reads the rows
+ * of their results into structures.
  */
 
 #ifndef _NGX_HTTP_XET_QUERY_H_INCLUDED_
@@ -33,7 +33,7 @@ void ngx_http_xet_slices_add(ngx_http_xet_slices_t *s, const xet_hash_t *xorb,
 
 /*
  * ngx_http_xet_damage.c: copies of xorbs that were found missing, truncated or
- * damaged.  Threads record them, and the event loop reports them to
+ * damaged.  Threads record such copies, and the event loop reports them to
  * PostgreSQL, so that no new file refers to them until they are repaired.
  */
 
@@ -152,11 +152,11 @@ void ngx_http_xet_batch_close(ngx_http_xet_batch_t *b,
  * The handler of a statement gets one of these values as rc:
  *
  *     NGX_OK         the rows are in the query
- *     NGX_DECLINED   there is no such row
+ *     NGX_DECLINED   the result has no rows
  *     NGX_ABORT      the SQL function has raised an error of class XT; its code
  *                    is in q->sqlstate
- *     NGX_BUSY       PostgreSQL is unavailable or overloaded, 503
- *     NGX_ERROR      PostgreSQL has rejected the statement, 500
+ *     NGX_BUSY       PostgreSQL is unavailable or overloaded: status 503
+ *     NGX_ERROR      PostgreSQL has rejected the statement: status 500
  */
 typedef void (*ngx_http_xet_query_handler_pt)(ngx_http_request_t *r,
     ngx_int_t rc);
@@ -198,7 +198,7 @@ struct ngx_http_xet_query_s {
     unsigned                        cleanup:1;
     unsigned                        primary:1; /* do not use standbys */
     unsigned                        reading:1; /* has rows of a standby */
-    unsigned                        stale:1;   /* as reading, since again() */
+    unsigned                        stale:1;   /* cleared by again() */
     unsigned                        inherited:1;       /* left() returned 1 */
     unsigned                        gone:1;    /* not sent: client has gone */
     unsigned                        halted:1;  /* not sent: worker halted */
@@ -219,8 +219,9 @@ ngx_int_t ngx_http_xet_query_create(ngx_http_request_t *r);
 xet_status_t ngx_http_xet_query_status(ngx_int_t rc, xet_status_t missing);
 
 /*
- * Sends the error for an rc of a query that is not NGX_OK; a missing row is an
- * internal error.  ngx_http_xet_query_failed() also finalizes the request.
+ * Sends the error response for the rc of a query, which is not NGX_OK; a
+ * missing row is an internal error.  ngx_http_xet_query_failed() also finalizes
+ * the request.
  */
 ngx_int_t ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc);
 void ngx_http_xet_query_failed(ngx_http_request_t *r, ngx_int_t rc);
@@ -258,9 +259,9 @@ void ngx_http_xet_query_answer(ngx_http_request_t *r, ngx_int_t rc,
 void ngx_http_xet_query_primary(ngx_http_request_t *r);
 
 /*
- * Does the same when rows are inconsistent with each other or with the store.
- * Returns whether some rows came from a standby: if so, the caller must ignore
- * all rows and read them again.
+ * Called if rows are inconsistent with each other or with the store: sends all
+ * further reads to the primary.  Returns whether some rows came from a standby;
+ * if so, the caller must ignore all rows and read them again.
  */
 ngx_uint_t ngx_http_xet_query_again(ngx_http_request_t *r);
 
@@ -469,8 +470,8 @@ void ngx_http_xet_query_copy_ids_leave(ngx_http_xet_copy_ids_wait_t *wait);
 /* ngx_http_xet_query_post.c: statements outside of requests. */
 
 /*
- * The result of such a statement, valid while its handler runs.  rc is as for
- * ngx_http_xet_query_handler_pt, without NGX_ABORT.
+ * The result of a statement without a request, valid while its handler runs.
+ * rc is as for ngx_http_xet_query_handler_pt, without NGX_ABORT.
  */
 
 typedef struct ngx_http_xet_ask_s  ngx_http_xet_ask_t;
@@ -647,8 +648,8 @@ typedef struct {
 
 
 /*
- * Returns whether so many statements are waiting that optional ones are
- * dropped.
+ * Returns whether so many statements are waiting that optional statements are
+ * not sent.
  */
 ngx_uint_t ngx_http_xet_query_post_busy(void);
 

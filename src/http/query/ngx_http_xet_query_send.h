@@ -1,6 +1,7 @@
 
 /*
- * Internal to query: the table of statements, and functions that send one.
+ * Internal to src/http/query: the table of statements, and functions that send
+ * statements.
  */
 
 #ifndef _NGX_HTTP_XET_QUERY_SEND_H_INCLUDED_
@@ -17,8 +18,8 @@ typedef ngx_uint_t (*ngx_http_xet_query_complete_pt)(ngx_http_xet_query_t *q,
 
 typedef enum {
     NGX_HTTP_XET_ASK_PRIMARY = 0,
-    NGX_HTTP_XET_ASK_ANY,                      /* or a standby */
-    NGX_HTTP_XET_ASK_NAMED                     /* standby: if unreachable */
+    NGX_HTTP_XET_ASK_ANY,                      /* primary or a standby */
+    NGX_HTTP_XET_ASK_NAMED                     /* primary first, then a standby */
 } ngx_http_xet_whom_e;
 
 typedef struct {

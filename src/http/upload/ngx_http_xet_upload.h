@@ -197,9 +197,9 @@ typedef void (*ngx_http_xet_xorb_commit_pt)(ngx_http_request_t *r, ngx_int_t rc,
 /*
  * Inserts the row of a xorb; file is its durable copy.  eligible contains the
  * indexes of the chunks to add to the dedup index.  file, info and eligible
- * must live until handler is called; after that the file may be reset, or left
- * until the request ends.  Until then the request must not use a statement or a
- * job of its own.
+ * must live until handler is called; meanwhile the request must not send
+ * another statement or post another job.  Afterwards the file may be reset, or
+ * left until the request ends.
  */
 void ngx_http_xet_xorb_commit(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
