@@ -198,7 +198,7 @@ struct ngx_http_xet_query_s {
     unsigned                        cleanup:1;
     unsigned                        primary:1; /* do not use standbys */
     unsigned                        reading:1; /* has rows of a standby */
-    unsigned                        stale:1;   /* cleared by again() */
+    unsigned                        stale:1;   /* reading; again() clears */
     unsigned                        inherited:1;       /* left() returned 1 */
     unsigned                        gone:1;    /* not sent: client has gone */
     unsigned                        halted:1;  /* not sent: worker halted */
