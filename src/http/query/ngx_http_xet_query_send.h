@@ -19,7 +19,7 @@ typedef ngx_uint_t (*ngx_http_xet_query_complete_pt)(ngx_http_xet_query_t *q,
 typedef enum {
     NGX_HTTP_XET_ASK_PRIMARY = 0,
     NGX_HTTP_XET_ASK_ANY,                      /* primary or a standby */
-    NGX_HTTP_XET_ASK_NAMED                     /* primary first, then a standby */
+    NGX_HTTP_XET_ASK_NAMED                     /* a standby if no primary */
 } ngx_http_xet_whom_e;
 
 typedef struct {
