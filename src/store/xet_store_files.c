@@ -210,7 +210,7 @@ xet_store_files_stat_one(xet_store_t *store, xet_store_item_t *item,
     return S_ISREG(st.st_mode)
            ? XET_OK
            : xet_store_says(store, item->name, XET_STORE_DAMAGED,
-                            "is no regular file", error);
+                            "is not a regular file", error);
 }
 
 
@@ -268,7 +268,7 @@ xet_store_files_open(xet_store_reader_t *reader, xet_store_error_t *error)
                ? XET_DONE
                : (errno == ELOOP)
                ? xet_store_says(store, reader->name, XET_STORE_DAMAGED,
-                                "is no regular file", error)
+                                "is not a regular file", error)
                : xet_store_failed(store, "open", reader->name, error);
     }
 
@@ -278,7 +278,7 @@ xet_store_files_open(xet_store_reader_t *reader, xet_store_error_t *error)
 
     if (!S_ISREG(st.st_mode)) {
         return xet_store_says(store, reader->name, XET_STORE_DAMAGED,
-                              "is no regular file", error);
+                              "is not a regular file", error);
     }
 
     reader->size = (uint64_t) st.st_size;

@@ -96,9 +96,9 @@ sub step {
 	my $call = sub { $sql{$_[0]} =~ s/\$(\d+)/$_[$1]/gr };
 
 	my $found = bench($n, $call->('chunk_find',
-		'sha256(int8send((:n)::bigint))', 'false', 'NULL::text', 'NULL::bytea'));
+		'sha256(int8send((:n)::bigint))', 'false', 'true', "''", 'NULL::bytea'));
 	my $missing = bench($n, $call->('chunk_find',
-		'sha256(int8send(-(:n)::bigint))', 'false', 'NULL::text', 'NULL::bytea'));
+		'sha256(int8send(-(:n)::bigint))', 'false', 'true', "''", 'NULL::bytea'));
 	my $terms = bench($x, $call->('file_terms_all',
 		"sha256('f' || int8send((:n)::bigint))", '0', '1000000'));
 

@@ -298,7 +298,7 @@ for my $range ([], [ '--range', '0-' . ($size - 1) ]) {
 		slurp($path), 'it works');
 }
 
-# HASH.TAG is the file name of a copy; HASH alone would be another file
+# HASH.COPY_ID is the file name of a copy; HASH alone would be another file
 
 for my $what ($xorb, $xorb . '.' . '0' x 7 . '1') {
 	my $url = xet(undef, 'url', '--key', $t->dir() . '/url.key', $what);

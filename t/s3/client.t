@@ -614,8 +614,8 @@ is_result($c, [ qw/ cat a\/b / ], 'OK', 'now it is');
 my $good = slurp($s3->credentials());
 
 for (
-	[ '', 'are not there' ],
-	[ "[other]\naws_access_key_id = a\n", 'are not there' ],
+	[ '', 'are missing' ],
+	[ "[other]\naws_access_key_id = a\n", 'are missing' ],
 	[ "[default]\naws_access_key_id = a\n",
 		'no "aws_secret_access_key"' ],
 	[ "[default]\naws_secret_access_key = a\n",
@@ -821,7 +821,7 @@ for (
 	[ { part => $part - 1 }, 'part' ],
 	[ { credentials => undef }, 'credentials' ],
 	[ { credentials => "$dir/none" }, 'No such file' ],
-	[ { profile => 'none' }, 'are not there' ],
+	[ { profile => 'none' }, 'are missing' ],
 ) {
 	my ($options, $why) = @$_;
 	my ($status, $out) = run_command([ $tool, options(%$options), '--',

@@ -147,7 +147,7 @@ xet_key_line(xet_key_file_t *f, const uint8_t *p, const uint8_t *end)
     }
 
     if (f->n++ && kind->id_ok == NULL) {
-        return xet_key_fault(f, "there is more than one key in it");
+        return xet_key_fault(f, "the file contains more than one key");
     }
 
     if (xet_key_derive(f->mark, f->secret, f->secret_len, XET_KEY_MARK)

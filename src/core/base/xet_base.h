@@ -64,7 +64,7 @@
     X(DATABASE_AWAY,  "database_unavailable", 503,                            \
       "the database is unavailable")                                          \
     X(FILENAME,       "invalid_filename", 400,                                \
-      "the filename must be 1 to 255 bytes of UTF-8, correctly encoded")      \
+      "the filename must be 1 to 255 bytes of percent-encoded UTF-8")         \
     X(PRECONDITION,   "precondition_failed", 412,                             \
       "the file does not match If-Match")                                     \
     X(NO_FILE,        "file_not_found",  404, "no such file")                 \
@@ -78,7 +78,7 @@
       "invalid branch, tag or commit name")                                   \
     X(HUB_PATH,       "invalid_path",    400, "invalid file path")            \
     X(HUB_UNSAFE,     "unsafe_path",     400,                                 \
-      "unsafe path: git, Windows or a client treats a part of it specially")  \
+      "unsafe path: a folder or file name is special to git or Windows")      \
     X(HUB_OPERATION,  "invalid_commit",  400, "malformed commit operation")   \
     X(HUB_LARGE,      "file_too_large",  413,                                 \
       "a file is too large to be sent in a commit; upload it first")          \
@@ -89,7 +89,7 @@
                                                                               \
     X(HASH_SYNTAX,    "invalid_hash",    400,                                 \
       "a hash must be 64 hexadecimal digits")                                 \
-    X(PREFIX,         "invalid_prefix",  400, "malformed prefix")             \
+    X(PREFIX,         "invalid_prefix",  400, "invalid prefix in the path")   \
     X(DIGEST_SYNTAX,  "invalid_digest",  400, "malformed digest header")      \
     X(DIGEST_MISMATCH, "digest_mismatch", 400,                                \
       "the content does not match the declared SHA-256")                      \
@@ -110,9 +110,9 @@
     X(XORB_SCHEME,    "invalid_xorb",    400,                                 \
       "unknown compression scheme")                                           \
     X(XORB_STORED_LEN, "invalid_xorb",   400,                                 \
-      "bad compressed length in a chunk header")                              \
+      "invalid compressed length in a chunk header")                          \
     X(XORB_RAW_LEN,   "invalid_xorb",    400,                                 \
-      "bad uncompressed length in a chunk header")                            \
+      "invalid uncompressed length in a chunk header")                        \
     X(XORB_CHUNKS,    "invalid_xorb",    400, "too many chunks in the xorb")  \
     X(XORB_SIZE,      "xorb_too_large",  413, "the xorb is too large")        \
     X(XORB_DATA,      "invalid_xorb",    400,                                 \
@@ -128,7 +128,8 @@
       "the chunk does not match its hash")                                    \
                                                                               \
     X(SHARD_TRUNCATED, "invalid_shard",  400, "the shard is truncated")       \
-    X(SHARD_TAG,      "invalid_shard",   400, "bad shard tag")                \
+    X(SHARD_TAG,      "invalid_shard",   400,                                 \
+      "not a shard: wrong header tag")                                        \
     X(SHARD_VERSION,  "invalid_shard",   400, "unknown shard version")        \
     X(SHARD_COUNT,    "invalid_shard",   400,                                 \
       "a count in the shard is out of bounds")                                \
@@ -159,7 +160,7 @@
     X(PLAN_TERMS,     "too_many_terms",  413,                                 \
       "the response has too many terms; request ranges of the file")          \
     X(EDIT_RANGES_SIZE,   "too_many_hashes", 422,                             \
-      "too many hashes between the dirty ranges")                             \
+      "too many hashes between the dirty ranges; request fewer")              \
                                                                               \
     X(SIGN_SYNTAX,    "invalid_signature", 403, "malformed signed URL")       \
     X(SIGN_KEY,       "invalid_signature", 403, "unknown signing key")        \
@@ -175,15 +176,17 @@
       "the token's header requires an unsupported extension")                 \
     X(TOKEN_ALG,      "invalid_token",   401,                                 \
       "the token's algorithm does not match its key")                         \
-    X(TOKEN_KEY,      "invalid_token",   401, "no key for this token")        \
+    X(TOKEN_KEY,      "invalid_token",   401,                                 \
+      "no configured key matches this token")                                 \
     X(TOKEN_SIGNATURE, "invalid_token",  401,                                 \
       "the token's signature is wrong")                                       \
     X(TOKEN_CLAIMS,   "invalid_token",   401, "malformed token claims")       \
     X(TOKEN_EXPIRED,  "expired_token",   401, "the token has expired")        \
     X(TOKEN_EARLY,    "invalid_token",   401, "the token is not valid yet")   \
-    X(TOKEN_ISSUER,   "invalid_token",   401, "the token has another issuer") \
+    X(TOKEN_ISSUER,   "invalid_token",   401,                                 \
+      "the token's issuer is not accepted")                                   \
     X(TOKEN_AUDIENCE, "invalid_token",   401,                                 \
-      "the token has another audience")                                       \
+      "the token's audience is not accepted")                                 \
     X(TOKEN_SCOPE,    "insufficient_scope", 403,                              \
       "the token's scope does not allow this")                                \
                                                                               \
@@ -195,7 +198,7 @@
     X(JWK_KID,        "internal_error",  500,                                 \
       "a key id must be 1 to 255 printable characters")                       \
     X(JWK_PRIVATE,    "internal_error",  500,                                 \
-      "a set of public keys has a private key")                               \
+      "a set of public keys contains a private key")                          \
     X(JWK_COUNT,      "internal_error",  500, "too many keys")                \
     X(JWK_NONE,       "internal_error",  500, "no usable key")                \
                                                                               \
@@ -279,7 +282,7 @@
     X(ZT_QUERY_LIMIT, "invalid_query", 400,                                   \
       "\"limit\" is 0 or exceeds the maximum page size")                      \
     X(ZT_AXES, "unsupported_rows", 501,                                       \
-      "only rows of the first dimension are served")                          \
+      "only ranges of the first dimension are supported")                     \
     X(ZT_VERIFY_SIZE, "verify_too_large", 413,                                \
       "too many bytes to verify at once; specify an object")                  \
     X(ZT_STALE, "internal_error", 500, "a cached check result is unusable")   \

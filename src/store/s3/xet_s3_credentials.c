@@ -307,7 +307,7 @@ xet_s3_credentials_parse(xet_s3_keys_t *keys, char *text, const char *profile)
     }
 
     if (!found) {
-        return "are not there";
+        return "are missing";
     }
 
     if (keys->id[0] == '\0') {

@@ -292,8 +292,8 @@ xet_s3_sweep(xet_s3_t *s3, const char *prefix, uint64_t age, size_t *n,
                 && strcmp(list->upload, before->upload) == 0))
         {
             rc = xet_s3_error(error, XET_S3_BAD, 200,
-                              "S3 list of uploads in bucket \"%s\" goes round "
-                              "in a circle", s3->url.bucket);
+                              "S3 list of uploads in bucket \"%s\" returns "
+                              "the same page again", s3->url.bucket);
             break;
         }
 
