@@ -18,7 +18,6 @@
 
 
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "xet_hub.h"
 
@@ -34,7 +33,8 @@ static void xet_hub_html_url(xet_buf_t *b, const uint8_t *p, size_t len,
     int path);
 static void xet_hub_html_word(xet_buf_t *b, const uint8_t *p, size_t len);
 static void xet_hub_html_literal(xet_buf_t *b, const uint8_t *p, size_t len);
-static void xet_hub_html_date(xet_buf_t *b, int64_t at, const char *format);
+static void xet_hub_html_date(xet_buf_t *b, int64_t at, size_t len,
+    uint8_t separator);
 static void xet_hub_html_put(xet_buf_t *b, const char *text);
 
 
@@ -87,13 +87,11 @@ xet_hub_html_value(xet_buf_t *b, int code, va_list *args)
         return;
 
     case 'd':
-        xet_hub_html_date(b, va_arg(*args, int64_t),
-                          "%04u-%02u-%02u %02u:%02u");
+        xet_hub_html_date(b, va_arg(*args, int64_t), 16, ' ');
         return;
 
     case 'D':
-        xet_hub_html_date(b, va_arg(*args, int64_t),
-                          "%04u-%02u-%02uT%02u:%02u:%02uZ");
+        xet_hub_html_date(b, va_arg(*args, int64_t), 20, 'T');
         return;
 
     case '%':
@@ -319,35 +317,23 @@ xet_hub_html_literal(xet_buf_t *b, const uint8_t *p, size_t len)
 
 
 /*
- * Computes the date in eras of 400 years, which have 146,097 days.  A year
- * begins in March, so the leap day is its last day.
+ * Appends a time in seconds since 1970 as 2026-11-23 22:35 (16 bytes), or with
+ * seconds and "Z" (20 bytes); the separator stands between date and time.
  */
 
 static void
-xet_hub_html_date(xet_buf_t *b, int64_t at, const char *format)
+xet_hub_html_date(xet_buf_t *b, int64_t at, size_t len, uint8_t separator)
 {
-    int       n;
-    char      text[32];
-    unsigned  sec, days, age, year, month;
+    uint8_t  text[XET_HUB_DATE_LEN];
 
     at = (at < 0) ? 0 : (at > XET_HUB_HTML_LAST) ? XET_HUB_HTML_LAST : at;
 
-    sec = (unsigned) (at % 86400);
-    days = (unsigned) (at / 86400) + 719468;
+    (void) xet_hub_tree_date(text, at * 1000000);
 
-    age = days % 146097;
-    year = (age - age / 1460 + age / 36524 - age / 146096) / 365;
-    age -= 365 * year + year / 4 - year / 100;
-    month = (5 * age + 2) / 153;
+    text[10] = separator;
+    text[19] = 'Z';
 
-    year += days / 146097 * 400 + (month >= 10);
-
-    n = snprintf(text, sizeof(text), format, year,
-                 (month < 10) ? month + 3 : month - 9,
-                 age - (153 * month + 2) / 5 + 1, sec / 3600,
-                 sec / 60 % 60, sec % 60);
-
-    xet_buf_write(b, text, (size_t) n);
+    xet_buf_write(b, text, len);
 }
 
 
