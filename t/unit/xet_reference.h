@@ -1,7 +1,7 @@
 
 /*
  * Reads reference data for the unit tests: real production files that are not
- * in this repository.  Without them a test is skipped.
+ * in this repository.  Tests are skipped if the files are absent.
  */
 
 #ifndef _XET_REFERENCE_H_INCLUDED_
@@ -13,7 +13,7 @@
 
 
 #define XET_REFERENCE         "xet/xet-spec-reference-files/"
-#define XET_REFERENCE_CHUNKS  796      /* of ev-population.csv */
+#define XET_REFERENCE_CHUNKS  796      /* chunk count of ev-population.csv */
 #define XET_REFERENCE_SIZE    63527244
 
 
@@ -50,8 +50,8 @@ xet_reference_load(const char *name, size_t *len)
 
 
 /*
- * Reads the list of chunks of ev-population.csv: each line has a hash and a
- * length.  Returns the number of chunks, up to max; 0 if the list is absent or
+ * Reads the chunk list of ev-population.csv: each line has a hash and a length.
+ * Returns the number of chunks, up to max; 0 if the list is absent or
  * malformed.
  */
 

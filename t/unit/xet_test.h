@@ -73,7 +73,9 @@ xet_skip(const char *why)
 }
 
 
-/* Returns the path of a reference file, or NULL without reference data. */
+/*
+ * Returns the path of a reference file, or NULL if there is no reference data.
+ */
 
 static inline const char *
 xet_test_data(const char *name)

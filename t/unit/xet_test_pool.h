@@ -1,7 +1,7 @@
 
 /*
- * An allocator for objects under test: it can be made to fail, and all its
- * memory is freed at once.
+ * An allocator for objects under test: it can be made to fail, and frees all
+ * its memory in one call.
  */
 
 #ifndef _XET_TEST_POOL_H_INCLUDED_
@@ -25,7 +25,7 @@ struct xet_test_block_s {
 
 typedef struct {
     xet_test_block_t  *blocks;
-    unsigned           limit;      /* allocations that succeed, 0: all */
+    unsigned           limit;      /* allocations that succeed; 0: all */
     unsigned           n;
     size_t             size;
 } xet_test_pool_t;
@@ -102,7 +102,7 @@ xet_test_flatten(xet_test_pool_t *pool, const xet_buf_t *b, size_t *len)
 }
 
 
-/* Random numbers, the same in every run: SplitMix64. */
+/* Returns random numbers (SplitMix64), the same ones in every run. */
 
 static inline uint64_t
 xet_test_random(uint64_t *state)

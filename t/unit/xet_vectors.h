@@ -1,6 +1,6 @@
 
 /*
- * Shared by the unit tests: reads JSON vectors and builds their data.
+ * Reads JSON test vectors and builds their data, for several unit tests.
  */
 
 #ifndef _XET_VECTORS_H_INCLUDED_
@@ -14,7 +14,10 @@
 #include "xet_hash.h"
 
 
-/* Loads a file of vectors.  If it is absent, skips a test, returns NULL. */
+/*
+ * Loads a file of test vectors.  If the file is absent, skips a test and
+ * returns NULL.
+ */
 
 static inline json_t *
 xet_vectors_load(const char *name)
@@ -40,7 +43,10 @@ xet_vectors_load(const char *name)
 }
 
 
-/* Returns the hash in a JSON string; all bytes are 0xee if it is no string. */
+/*
+ * Returns the hash in a JSON string; all bytes are 0xee if the value is not a
+ * string.
+ */
 
 static inline xet_hash_t
 xet_vectors_hash(const json_t *string)
@@ -60,7 +66,7 @@ xet_vectors_hash(const json_t *string)
 }
 
 
-/* Parses plain hex of n bytes; 0 if the string is anything else. */
+/* Parses n bytes of plain hex; returns 0 if the string is anything else. */
 
 static inline int
 xet_vectors_hex(const json_t *string, uint8_t *dst, size_t n)
@@ -87,7 +93,7 @@ xet_vectors_hex(const json_t *string, uint8_t *dst, size_t n)
 }
 
 
-/* Passes if the hash is printed as the string. */
+/* Passes if the hash is printed as this string. */
 
 #define xet_is_hash(hash, string, name)                                       \
     xet_vectors_is_hash(hash, string, name, __FILE__, __LINE__)
@@ -128,7 +134,7 @@ xet_splitmix64(uint64_t *state)
 }
 
 
-/* Returns n bytes of the stream that is named splitmix64 in the vectors. */
+/* Returns n bytes of the stream that the vectors name splitmix64. */
 
 static inline uint8_t *
 xet_splitmix64_data(size_t n, uint64_t seed)

@@ -1,6 +1,6 @@
 
 /*
- * Leaky buckets of bytes.
+ * Leaky buckets that count bytes.
  */
 
 
@@ -107,7 +107,9 @@ test_extremes(void)
     xet_is_u64(xet_bucket_put(&b, &fast, 2, (uint64_t) 1 << 53), 0,
                "leaked in a millisecond");
 
-    /* frequent requests leak as much as rare ones: nothing is rounded away */
+    /*
+     * frequent requests leak as much as rare ones: no fraction is rounded away
+     */
 
     memset(&b, 0, sizeof(b));
 

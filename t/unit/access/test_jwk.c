@@ -1,7 +1,7 @@
 
 /*
- * Keys: the vectors of the RFCs, secrets, signatures of every kind, private
- * keys, and that OpenSSL's error queue stays unchanged.
+ * Keys: the test vectors of the RFCs, secrets, signatures of every kind, and
+ * private keys.  OpenSSL's error queue must stay unchanged.
  */
 
 
@@ -13,7 +13,9 @@
 #include "xet_test_keys.h"
 
 
-/* Verifies a token of the RFCs, given as the signed text and the signature. */
+/*
+ * Verifies an RFC's example token, given as the signed text and the signature.
+ */
 
 static xet_status_t
 test_signed(const xet_jwk_t *key, const char *input, const char *signature)
@@ -261,7 +263,9 @@ test_kinds(void)
 }
 
 
-/* Numbers of ES256 signatures, and S of EdDSA, that are out of range. */
+/*
+ * Out-of-range numbers in ES256 signatures, and out-of-range S in EdDSA ones.
+ */
 
 static void
 test_numbers(void)

@@ -11,7 +11,7 @@
 #include "xet_test_keys.h"
 
 
-/* A modulus of 8192 bits. */
+/* An 8192-bit modulus. */
 
 #define N8192                                                                 \
     "00_p_svDWB0ffQ0DLhCboxtwWptcVpDFb75nlHZI8Zd5gABv30gS3s5FTkGLe18H6_Y2Gu"  \
@@ -77,11 +77,11 @@ test_jwks(xet_jwk_set_t *set, const char *text, size_t *index)
 typedef struct {
     const char    *name;
     const char    *member;
-    xet_status_t   want;           /* of the member between two valid ones */
+    xet_status_t   want;           /* result for the tested member */
 } test_member_t;
 
 
-/* XET_DONE: the key is skipped. */
+/* The tested member is between two valid ones.  XET_DONE: it is skipped. */
 
 static const test_member_t  test_members[] = {
     { "EC", JWK_ES, XET_OK },
@@ -346,7 +346,7 @@ test_limits(void)
         xet_jwk_set_destroy(set);
     }
 
-    /* leading blanks, up to the size limit, and one more */
+    /* leading blanks, up to the size limit and one byte beyond it */
 
     for (i = 0; i < 2; i++) {
         memset(text, ' ', XET_JWK_DOCUMENT_MAX + 1);
@@ -373,9 +373,9 @@ test_blocks(const char *a, const char *b, const char *private)
     xet_jwk_set_t  *set;
 
     static const struct {
-        const char    *format;     /* of two public keys and a private one */
+        const char    *format;     /* %1, %2 are public, %3 is private */
         xet_status_t   want;
-        size_t         n;          /* keys, or the faulty block */
+        size_t         n;          /* key count, or index of the bad block */
     } files[] = {
         { "%1$s", XET_OK, 1 },
         { "%1$s%2$s", XET_OK, 2 },
@@ -437,7 +437,7 @@ test_blocks(const char *a, const char *b, const char *private)
     xet_is_u64(test_pem(set, "a\xc3\xa4", a, &index), XET_JWK_KID,
                "an id that is not ASCII");
 
-    /* an extra byte after the key, inside the base64 */
+    /* an extra byte after the key, inside the base64 text */
 
     snprintf(text, sizeof(text), "%s", a);
     p = strstr(text, "=\n-----END");

@@ -1,7 +1,7 @@
 
 /*
- * Keys that must be rejected: of other kinds, curves and sizes, and keys that
- * make signatures worthless.
+ * Keys that must be rejected: unsupported kinds, curves and sizes, and keys
+ * that make signatures worthless.
  */
 
 
@@ -78,7 +78,7 @@ test_rsa(const char *modulus, unsigned long exponent)
 }
 
 
-/* A new key by OpenSSL, with one parameter set. */
+/* Returns a new key that OpenSSL generates after set() has set a parameter. */
 
 static EVP_PKEY *
 test_generated(const char *algorithm, int (*set)(EVP_PKEY_CTX *ctx))
@@ -151,7 +151,7 @@ test_unfit(void)
     xet_is_u64(test_pkey(test_rsa(modulus + 1, 65537)), XET_JWK_VALUE,
                "RSA, an even modulus");
 
-    /* exponents, with a valid modulus */
+    /* bad exponents with a valid modulus */
 
     n = NULL;
     pkey = EVP_RSA_gen(2048);

@@ -1,7 +1,7 @@
 
 /*
- * Key files: lines that are keys for each purpose, errors for other lines, and
- * that errors never contain a key; and derived keys, compared with known
+ * Key files: lines that are keys for each purpose, errors for invalid lines,
+ * and that errors never contain a key.  Derived keys, compared with known
  * values.
  */
 
@@ -13,7 +13,7 @@
 #define HEX32  "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"                            \
                "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"
 
-/* HKDF-SHA256 of 32 bytes 0x5e, without a salt, by another implementation */
+/* HKDF-SHA256 of 32 bytes 0x5e, without a salt, from another implementation */
 #define URL    "7cf2e0db7e1acc9d02e411b567455d69"\
                "6fc719ab25a152a89818177ce5b0dfa3"
 #define DEDUP  "fabe60fe46eeef1835fe363716afea5c"\
@@ -46,7 +46,10 @@ test_is_hex(const uint8_t *bytes, size_t len, const char *hex)
 }
 
 
-/* The file is a copy of exact length, so that ASan detects a read past it. */
+/*
+ * Reads text from a block of its exact length, so that ASan detects a read past
+ * it.
+ */
 
 static int
 test_first(xet_key_file_t *f, xet_key_purpose_e purpose, const char *text)
@@ -68,7 +71,7 @@ test_first(xet_key_file_t *f, xet_key_purpose_e purpose, const char *text)
 }
 
 
-/* No line is a key for two purposes. */
+/* No line is a valid key for two purposes. */
 
 static void
 test_purposes(void)
@@ -197,7 +200,10 @@ test_several(void)
 }
 
 
-/* Keys of URLs and of dedup are derived from the line's bytes, tokens' not. */
+/*
+ * URL keys and dedup keys are derived from the bytes of the line in the key
+ * file; token keys are not.
+ */
 
 static void
 test_derived(void)
@@ -231,7 +237,7 @@ test_derived(void)
 }
 
 
-/* The keys derived from token keys. */
+/* Keys that are derived from token keys. */
 
 static void
 test_jwk(void)

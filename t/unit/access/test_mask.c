@@ -1,7 +1,7 @@
 
 /*
- * The masked and the unchanged parts of log lines: a table, and lines truncated
- * at every position.
+ * Which parts of log lines are masked and which are unchanged: a table of
+ * lines, and lines truncated at every position.
  */
 
 
@@ -20,7 +20,7 @@
 
 static const char *const  test_lines[] = {
 
-    /* data URLs, URLs of LFS */
+    /* signed URLs: xorb data, and LFS uploads */
     "request: \"GET /xorbs/default/ab/x?r=0-9&e=1&k=k1&s={" B64 "} HTTP/1.1\"",
     "request: \"GET /x?e=1&k=k1&s={" B64 "}&n=0-9 HTTP/1.1\", host: \"h\"",
     "request: \"PUT /api/lfs/x?r=_hub/1&e=2&s={" HEX64 "} HTTP/1.1\"",
@@ -52,7 +52,7 @@ static const char *const  test_lines[] = {
     "got Bearer {0123456789abcdefgh+/=}, bad",
     "got Basic {dXNlcjpwYXNzd29yZA==}",
 
-    /* tokens, anywhere */
+    /* tokens, anywhere in the text */
     "/x?token={" JWT "}&x=1",
     "user \"hf_{" JWT "}\": x",
     "{" JWT "}",
@@ -73,7 +73,7 @@ static const char *const  test_lines[] = {
 };
 
 
-/* Masks a copy of exact length. */
+/* Masks a copy that has the exact length of the text. */
 
 static void
 test_line(const char *text)

@@ -1,7 +1,7 @@
 
 /*
- * Signed URLs: known answers, a table of attacks, every byte changed, expiry,
- * rotation of keys, limits.
+ * Signed URLs: known results, a table of attacks, a change of every byte,
+ * expiry, key rotation, limits.
  */
 
 
@@ -61,7 +61,7 @@ test_check(xet_sign_key_t *const *keys, size_t n, const char *path,
     uint8_t       *p, *a;
     xet_status_t   status;
 
-    /* copies of exact length, so that the test detects a read past them */
+    /* blocks of the exact length, so that ASan detects reads past their ends */
 
     path_len = strlen(path);
     args_len = strlen(args);
@@ -184,7 +184,7 @@ typedef struct {
 #define NS64                                                                  \
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-/* the arguments with another range, expiry, key or signature */
+/* arguments that differ in the range, the expiry, the key or the signature */
 
 #define WITH_R(r)  "r=" r "&e=1786192810&k=k1&s=" MAC
 #define WITH_E(e)  "r=0-50468&e=" e "&k=k1&s=" MAC
@@ -391,7 +391,7 @@ test_attack(xet_sign_key_t *key)
 }
 
 
-/* Changes each position to every other character; tries every truncation. */
+/* Replaces each character by every other one, and tries every truncation. */
 
 static void
 test_spoilt(xet_sign_key_t *key)
@@ -530,7 +530,9 @@ test_keys(xet_sign_key_t *key)
     xet_is_u64(test_check(keys, 2, PATH, ARGS, NOW, NULL), XET_OK,
                "two secrets of one id");
 
-    /* the MAC context is reset each time, also after use with another key */
+    /*
+     * the MAC context is reset for each check, also after use with another key
+     */
 
     for (i = 0, good = 0; i < 1000; i++) {
         good += test_check(keys, 2, PATH, ARGS, NOW, NULL) == XET_OK;
@@ -589,7 +591,7 @@ test_keys(xet_sign_key_t *key)
 }
 
 
-/* Returns 1 if signing fails as an internal error and writes nothing. */
+/* Returns 1 if signing fails as an internal error and writes no output. */
 
 static int
 test_refused(xet_test_pool_t *pool, xet_sign_key_t *key, const char *ns,
@@ -682,7 +684,7 @@ test_limits(xet_sign_key_t *key)
     xet_is_u64(url.n, 512, "ranges");
     xet_is_u64(url.ranges[511].start, r[511].start, "the last one");
 
-    /* one more range in a request */
+    /* a request with one range too many */
 
     more = malloc(strlen(args) + 8);
     sprintf(more, "r=0-1,%s", args + 2);

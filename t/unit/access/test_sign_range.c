@@ -1,6 +1,6 @@
 
 /*
- * The requests that a signed list of ranges permits: a table, and random lists
+ * Which requests a signed list of ranges permits: a table, and random lists
  * compared with a map of the bytes.
  */
 
@@ -113,7 +113,7 @@ test_range_checks(void)
                t->want ? "yes" : "no");
     }
 
-    /* 512 ranges and 513, signed and unsigned */
+    /* 512 ranges and 513 ranges, signed and unsigned */
 
     text = malloc(513 * 20 + 10);
 
@@ -144,7 +144,7 @@ test_range_checks(void)
 }
 
 
-/* Compares with a map of the bytes: small numbers, all kinds of lists. */
+/* Compares random lists of small numbers with a map of the bytes. */
 
 static void
 test_range_model(void)

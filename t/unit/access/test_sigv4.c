@@ -1,7 +1,7 @@
 
 /*
- * AWS signatures: the published examples for S3, in the header and in a URL,
- * those of the AWS test suite, and the limits.
+ * AWS signatures: the published S3 examples, in the header and in a URL, the
+ * AWS test suite, and the limits.
  */
 
 
@@ -38,7 +38,7 @@ typedef struct {
 } test_case_t;
 
 
-/* Signature Version 4 in the API reference of S3. */
+/* From the S3 API reference, "Signature Version 4". */
 
 static const test_case_t  test_s3[] = {
 
@@ -73,7 +73,7 @@ static const test_case_t  test_s3[] = {
 };
 
 
-/* aws-sig-v4-test-suite, of a service named "service". */
+/* From aws-sig-v4-test-suite; its service is named "service". */
 
 #define HOST        { "host", "example.amazonaws.com" }
 #define WHEN        { "x-amz-date", DATE }

@@ -12,7 +12,7 @@
 #define NOW      UINT64_C(1700000000)
 #define HEADER   "{\"alg\":\"HS256\"}"
 
-/* the required claims, and more */
+/* the required claims, and additional ones */
 #define C(more)  "{\"exp\":1700000600,\"scope\":\"read\"" more "}"
 #define E(exp)   "{\"exp\":" exp ",\"scope\":\"read\"}"
 #define S(scope) "{\"exp\":1700000600,\"scope\":" scope "}"
@@ -391,7 +391,7 @@ test_parties(const xet_test_ring_t *ring)
                    parties[i].want, parties[i].claims);
     }
 
-    /* several faults at once: which error is reported first */
+    /* several faults in one token: which error is reported first */
 
     params.iss.data = (const uint8_t *) "me";
     params.iss.len = 2;
@@ -451,7 +451,10 @@ test_repos(void)
 }
 
 
-/* A header and a payload of so many bytes, padded with an unknown member. */
+/*
+ * Makes a token with the given lengths of header and payload, padded with an
+ * unknown member.
+ */
 
 static size_t
 test_padded(char *token, const xet_test_signer_t *s, size_t header,
@@ -528,7 +531,7 @@ test_sizes(const xet_test_ring_t *ring)
                                NULL),
                XET_TOKEN_SIZE, "one longer");
 
-    /* one character less than the default limit, the limit, and more */
+    /* one character less than the default limit, the limit itself, and more */
 
     len = test_padded(token, &ring->signers[0], 44, 12209);
     xet_is_u64(len, 59 + 1 + 16279 + 1 + 43, "a token of 16383 characters");

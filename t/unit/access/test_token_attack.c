@@ -1,6 +1,6 @@
 
 /*
- * Tokens: attacks of a caller without a key: every byte changed, every
+ * Attacks on tokens by a caller without a key: every byte changed, every
  * algorithm with every key, tricks with "alg", "kid", "crit" and "jwk",
  * alternative encodings.  Also concurrent verification.
  */
@@ -37,7 +37,7 @@ test_verify(const xet_jwk_set_t *set, const char *token, size_t len)
 }
 
 
-/* Signed by a key of the ring, with any header. */
+/* Verifies a token with any header, signed by a key of the ring. */
 
 static xet_status_t
 test_header(const xet_test_ring_t *ring, size_t signer, const char *header)
@@ -67,7 +67,7 @@ test_spoilt(const xet_test_ring_t *ring)
         xet_is_u64(test_verify(ring->set, token, len), XET_OK,
                    ring->signers[i].alg);
 
-        /* every value of each byte with HMAC, some values with the others */
+        /* HMAC: all values of each byte; other algorithms: some values */
 
         for (k = 0, accepted = 0; k < len; k++) {
             for (c = 1; c < 256; c = i ? c * 3 : c + 1) {
@@ -91,7 +91,7 @@ test_spoilt(const xet_test_ring_t *ring)
 }
 
 
-/* Each algorithm in the header, each key that signs, each id. */
+/* Tries each algorithm in the header with each signing key and each key id. */
 
 static void
 test_matrix(const xet_test_ring_t *ring)
@@ -125,7 +125,7 @@ test_matrix(const xet_test_ring_t *ring)
 }
 
 
-/* The public key, which an attacker knows, as the secret of a MAC. */
+/* Uses the public key, which an attacker knows, as a MAC secret. */
 
 static void
 test_confusion(const xet_test_ring_t *ring)
@@ -191,7 +191,7 @@ test_confusion(const xet_test_ring_t *ring)
 
 typedef struct {
     const char    *header;
-    xet_status_t   want;           /* signed by the secret */
+    xet_status_t   want;           /* result if the secret is the signer */
 } test_header_t;
 
 
@@ -333,7 +333,7 @@ test_structure(const xet_test_ring_t *ring)
     unsigned   accepted;
 
     static const struct {
-        const char    *format;     /* of header, payload, signature */
+        const char    *format;     /* %1 header, %2 payload, %3 signature */
         xet_status_t   want;
     } forms[] = {
         { "%1$s.%2$s.%3$s", XET_OK },
@@ -385,7 +385,7 @@ test_structure(const xet_test_ring_t *ring)
                    forms[i].want, "form of a token");
     }
 
-    /* in a signature of 43 characters, the last one has two spare bits */
+    /* the last of 43 characters of a signature has two spare bits */
 
     p[-1] = '.';
     s[-1] = '.';
@@ -399,7 +399,7 @@ test_structure(const xet_test_ring_t *ring)
 
     xet_is_u64(accepted, 1, "one last character of 64");
 
-    /* a valid signature, but encoded with nonzero spare bits */
+    /* a valid signature that is encoded with nonzero spare bits */
 
     memcpy(other, "eyJhbGciOiJIUzI1NiJ9", 21);
     xet_ok(strncmp(token, other, 20) == 0, "spelling of the header");
@@ -411,7 +411,10 @@ test_structure(const xet_test_ring_t *ring)
 }
 
 
-/* Header and payload with nonzero spare bits, and a valid signature of them. */
+/*
+ * Header and payload are encoded with nonzero spare bits; the signature covers
+ * these texts and is valid.
+ */
 
 static void
 test_spelling(const xet_test_ring_t *ring)
@@ -455,7 +458,7 @@ test_spelling(const xet_test_ring_t *ring)
 }
 
 
-/* Signatures by the right key in another form or by another scheme. */
+/* Signatures made with the right key, but in another form or scheme. */
 
 static void
 test_schemes(const xet_test_ring_t *ring)
@@ -500,7 +503,7 @@ test_schemes(const xet_test_ring_t *ring)
                    (i == 0) ? "DER" : (i == 1) ? "PSS" : "SHA-512");
     }
 
-    /* longer than any signature may be */
+    /* longer than the longest valid signature */
 
     n = xet_test_jwt(token, &ring->signers[0], "{\"alg\":\"HS256\"}",
                      PAYLOAD);
@@ -512,7 +515,10 @@ test_schemes(const xet_test_ring_t *ring)
 }
 
 
-/* The limit on the number of keys tried for a token, with and without id. */
+/*
+ * The limit on the number of keys that are tried for a token, with and without
+ * a key id.
+ */
 
 static void
 test_many(void)
@@ -568,7 +574,7 @@ test_many(void)
 }
 
 
-/* Uses one set in several threads, and in a forked process. */
+/* One set is used by several threads, and in a forked process. */
 
 typedef struct {
     const xet_jwk_set_t  *set;

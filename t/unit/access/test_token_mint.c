@@ -1,7 +1,7 @@
 
 /*
- * Minted tokens: the exact text, that they are valid, and that no token is
- * minted whose claims would be rejected.
+ * Minted tokens: their exact text, and that they are valid.  Claims that would
+ * be rejected in a token are not minted.
  */
 
 
@@ -45,7 +45,7 @@ test_private(void)
 }
 
 
-/* Returns a decoded part of a token: 0 the header, 1 the payload. */
+/* Returns a decoded part of a token: 0 is the header, 1 is the payload. */
 
 static const char *
 test_part(const uint8_t *token, size_t len, unsigned part)
@@ -132,7 +132,7 @@ test_known(const xet_test_ring_t *ring)
 }
 
 
-/* Mints and verifies with both kinds of key, under the same params. */
+/* Mints and verifies with both kinds of key, with the same parameters. */
 
 static void
 test_round(const xet_test_ring_t *ring)

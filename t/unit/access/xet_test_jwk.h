@@ -1,6 +1,6 @@
 
 /*
- * Keys in PEM, for the tests of keys and of their sets.
+ * PEM keys, for the tests of keys and key sets.
  */
 
 #ifndef _XET_TEST_JWK_H_INCLUDED_

@@ -1,7 +1,7 @@
 
 /*
  * Builds tokens for tests: the test chooses header and payload, and the
- * signature is always valid.  Uses OpenSSL directly, not the code under test.
+ * signature is always valid.  Calls OpenSSL directly, not the code under test.
  */
 
 #ifndef _XET_TEST_JWT_H_INCLUDED_
@@ -23,7 +23,7 @@
 
 typedef struct {
     const char     *alg;
-    EVP_PKEY       *pkey;          /* or a secret */
+    EVP_PKEY       *pkey;          /* if NULL, secret is used */
     const uint8_t  *secret;
     size_t          len;
 } xet_test_signer_t;
@@ -66,7 +66,7 @@ xet_test_base64(char *dst, const void *src, size_t len)
 }
 
 
-/* Converts an ECDSA signature from DER to JWS form, which has 64 bytes. */
+/* Converts an ECDSA signature from DER to its 64-byte JWS form. */
 
 static inline size_t
 xet_test_ecdsa(uint8_t *dst, const uint8_t *der, size_t len)
@@ -86,7 +86,10 @@ xet_test_ecdsa(uint8_t *dst, const uint8_t *der, size_t len)
 }
 
 
-/* Writes the signature to dst of 1024 bytes.  With der, ES256 stays DER. */
+/*
+ * Writes the signature to dst, which has 1024 bytes.  If der is set, an ES256
+ * signature stays DER.
+ */
 
 static inline size_t
 xet_test_sign(uint8_t *dst, const xet_test_signer_t *s, const void *data,
@@ -125,7 +128,7 @@ xet_test_sign(uint8_t *dst, const xet_test_signer_t *s, const void *data,
 }
 
 
-/* Writes a whole token, terminated; returns its length. */
+/* Writes a complete token and a zero byte; returns the token's length. */
 
 static inline size_t
 xet_test_jwt_n(char *dst, const xet_test_signer_t *s, const void *header,
@@ -156,7 +159,9 @@ xet_test_jwt(char *dst, const xet_test_signer_t *s, const char *header,
 }
 
 
-/* Returns PEM: "PUBLIC KEY", or PKCS#8 "PRIVATE KEY"; the caller frees it. */
+/*
+ * Returns "PUBLIC KEY" PEM, or PKCS#8 "PRIVATE KEY" PEM; the caller frees it.
+ */
 
 static inline char *
 xet_test_pem(EVP_PKEY *pkey, int private)

@@ -1,6 +1,6 @@
 
 /*
- * Keys and signatures of RFC 7515, 7517, 7638 and 8037.
+ * Keys and signatures from RFC 7515, 7517, 7638 and 8037.
  */
 
 #ifndef _XET_TEST_KEYS_H_INCLUDED_
@@ -24,7 +24,7 @@
 #define HS_MAC      "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 
 
-/* A.2 */
+/* RFC 7515, A.2 */
 
 #define RS_N                                                                  \
     "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qP"\
@@ -43,7 +43,7 @@
     "LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw"
 
 
-/* A.3 */
+/* RFC 7515, A.3 */
 
 #define ES_X        "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU"
 #define ES_Y        "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"
@@ -69,7 +69,7 @@
     "sVvpAr_MuM0KAg"
 
 
-/* RFC 7517, A.1; the key of RSA has its thumbprint in RFC 7638 */
+/* RFC 7517, A.1; the thumbprint of the RSA key is in RFC 7638 */
 
 #define JWK_X       "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4"
 #define JWK_Y       "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"

@@ -21,7 +21,7 @@ typedef struct {
 } xet_test_ring_t;
 
 
-/* The ids of the keys, in the order of the signers. */
+/* Key ids, in the order of the signers. */
 
 static const char *const  xet_test_ids[RING] = { "hs", "ed", "es", "rs" };
 
@@ -93,8 +93,8 @@ xet_test_ring_free(xet_test_ring_t *ring)
 
 
 /*
- * Token and output are blocks of exact size, so that an access past them is
- * detected.
+ * Token and output are blocks of the exact size, so that ASan detects accesses
+ * past their ends.
  */
 
 static inline xet_status_t

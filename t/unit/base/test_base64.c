@@ -1,6 +1,6 @@
 
 /*
- * base64url: known values, every length, and that each value has only one
+ * base64url: known values and every length.  Each value must have only one
  * valid encoding.
  */
 
@@ -16,7 +16,7 @@ test_decode(const char *text, uint8_t *dst)
     size_t    len, room;
     uint8_t  *src, *out;
 
-    /* of exact length, so that an access past it is detected */
+    /* blocks of the exact length, so that ASan detects an access past them */
 
     len = strlen(text);
     room = (len % 4 == 1) ? 0 : xet_base64_decoded(len);
@@ -102,7 +102,7 @@ test_lengths(void)
 }
 
 
-/* Of all texts of 2 or 3 characters, exactly one per value is valid. */
+/* For each value, exactly one text of 2 or 3 characters is valid. */
 
 static void
 test_spellings(void)

@@ -13,7 +13,7 @@
 typedef struct {
     void      *block[64];
     unsigned   n;
-    unsigned   limit;              /* allocations that succeed */
+    unsigned   limit;              /* number of allocations that succeed */
     size_t     last;               /* size of the last request */
 } test_heap_t;
 
@@ -52,7 +52,9 @@ test_heap_free(test_heap_t *heap)
 }
 
 
-/* Returns 1 if the nodes hold these bytes, and only the last may be empty. */
+/*
+ * Returns 1 if the nodes hold these bytes, and no node but the last is empty.
+ */
 
 static int
 test_holds(const xet_buf_t *b, const uint8_t *want, size_t len)

@@ -1,6 +1,6 @@
 
 /*
- * Digest headers (RFC 9530): the SHA-256 in them.
+ * Digest headers (RFC 9530): which SHA-256 they contain.
  */
 
 
@@ -15,7 +15,7 @@
 #define WRONG  "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV="
 
 
-/* Parses a copy of exact length, so that ASan detects a read past it. */
+/* Parses a block of the exact length, so that ASan detects a read past it. */
 
 static xet_status_t
 parse(const char *value, uint8_t *sha256)

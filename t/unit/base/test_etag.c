@@ -60,7 +60,7 @@ main(void)
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 
-        /* of exact length, so that ASan detects a read past it */
+        /* a block of the exact length, so that ASan detects a read past it */
 
         len = strlen(rows[i].list);
         list = malloc(len ? len : 1);

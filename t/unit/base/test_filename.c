@@ -11,7 +11,7 @@
 static const struct {
     const char  *arg;
     const char  *name;                 /* NULL: rejected */
-    const char  *header;               /* after "attachment; filename=" */
+    const char  *header;               /* value after "attachment; filename=" */
 } rows[] = {
     { "a.txt", "a.txt", "\"a.txt\"" },
     { "a%20b.txt", "a b.txt", "\"a b.txt\"" },
@@ -120,7 +120,7 @@ test_lengths(void)
     xet_is_u64(xet_filename_decode(name, &len, arg, 256 * 3), XET_FILENAME,
                "256 are too many");
 
-    /* a buffer of exact size: a name of quotes needs the most space */
+    /* a buffer of the exact size: a name made only of quotes is the longest */
 
     header = malloc(XET_FILENAME_HEADER(len));
     end = xet_filename_header(header, name, len);

@@ -1,7 +1,7 @@
 
 /*
  * The JSON writer: exact text, escapes and UTF-8 repair, exact integers,
- * nesting up to the limit, a change of the buffer; jansson parses the results.
+ * nesting up to the limit, switching the buffer.  jansson parses the results.
  */
 
 
@@ -42,7 +42,7 @@ test_alloc(void *data, size_t size)
 }
 
 
-/* Starts with nodes of 7 bytes, so that text spans several nodes. */
+/* Starts a writer with 7-byte nodes, so that text spans several nodes. */
 
 static xet_json_t *
 test_begin(void)
@@ -222,7 +222,7 @@ test_integers(void)
     test_is("[0,9,10,9007199254740993,9223372036854775807,0,-1,"
             "9223372036854775807,-9223372036854775808]");
 
-    /* an integer that jansson can't parse */
+    /* an integer that is too large for jansson */
 
     j = test_begin();
     xet_json_u64(j, UINT64_MAX);
@@ -249,14 +249,17 @@ test_strings(void)
         { "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
           "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"" },
 
-        /* the first and last character of each length, and around U+D800 */
+        /*
+         * the first and the last character of each length, and those around
+         * U+D800
+         */
 
         { "\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80"
           "\xf4\x8f\xbf\xbf\xed\x9f\xbf\xee\x80\x80",
           "\"\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80"
           "\xf4\x8f\xbf\xbf\xed\x9f\xbf\xee\x80\x80\"" },
 
-        /* ill-formed: lone, overlong, surrogate, too large, cut short */
+        /* ill-formed: lone, overlong, surrogate, too large, truncated */
 
         { "\x80", "\"\xef\xbf\xbd\"" },
         { "a\xff" "b", "\"a\xef\xbf\xbd" "b\"" },
@@ -288,7 +291,7 @@ test_strings(void)
     xet_json_string(j, (const uint8_t *) "a\0b", 3);
     test_is("\"a\\u0000b\"");
 
-    /* a sequence that continues after the given length is truncated, too */
+    /* a sequence that extends beyond the given length counts as truncated */
 
     j = test_begin();
     xet_json_string(j, (const uint8_t *) "\xe2\x82\xac", 2);
@@ -310,7 +313,9 @@ test_depth(void)
     unsigned     i, round;
     xet_json_t  *j;
 
-    /* one array on every level, then two: a comma is only between elements */
+    /*
+     * one array per level, then two: a comma is only written between elements
+     */
 
     j = test_begin();
 
@@ -447,7 +452,7 @@ test_step(xet_json_t *j, unsigned i)
 }
 
 
-/* Changes the buffer between steps, at every subset of the 13 positions. */
+/* Switches the buffer between steps, at every subset of the 13 positions. */
 
 static void
 test_resume(void)
@@ -483,7 +488,7 @@ test_resume(void)
 
     xet_is_u64(bad, 0, "the same text, whatever the buffers");
 
-    /* an error of one buffer does not affect the next one */
+    /* an error in one buffer does not affect the next buffer */
 
     xet_buf_init(&failed, test_alloc, &writer, SIZE_MAX);
 

@@ -166,7 +166,7 @@ test_resolve(void)
         uint64_t          last;
         uint64_t          size;
         uint64_t          start;
-        uint64_t          end;     /* 0: past the end */
+        uint64_t          end;     /* 0: beyond the end */
     } cases[] = {
         { XET_RANGE_CLOSED, 0, 0, 1, 0, 1 },
         { XET_RANGE_CLOSED, 0, 9, 10, 0, 10 },

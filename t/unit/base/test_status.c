@@ -1,6 +1,6 @@
 
 /*
- * Every status has a row in the table, and other numbers are handled.
+ * Every status has a row in the table, and unknown numbers are handled.
  */
 
 

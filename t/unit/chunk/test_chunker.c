@@ -1,7 +1,7 @@
 
 /*
  * The chunker: published boundaries; and for any split of the data, the same
- * chunks as the draft's loop, which hashes every byte.
+ * chunks as from the draft's loop, which hashes every byte.
  */
 
 
@@ -17,7 +17,7 @@
 
 typedef struct {
     size_t  n;
-    size_t  end[CUTS_MAX];         /* of each chunk, the last one included */
+    size_t  end[CUTS_MAX];         /* end of each chunk */
 } cuts_t;
 
 
@@ -56,9 +56,9 @@ reference(const xet_suite_t *suite, const uint8_t *data, size_t len,
 
 
 /*
- * Feeds pieces of step bytes, or of random sizes up to -step.  Each is in its
- * own heap block, so that a sanitizer detects a read past it.  Returns 0 if the
- * chunker breaks its contract.
+ * Feeds pieces of step bytes or, if step is negative, of random sizes up to
+ * -step.  Each piece is in its own heap block, so that a sanitizer detects a
+ * read past it.  Returns 0 if the chunker breaks its contract.
  */
 
 static int
@@ -142,8 +142,8 @@ same_as_json(const cuts_t *cuts, const json_t *list)
 
 
 /*
- * Counts sizes of pieces with wrong chunks: one piece; pieces of 1, 37, 255
- * bytes; and pieces near the limits of the phases.
+ * Returns how many piece sizes give wrong chunks: one piece; pieces of 1, 37
+ * and 255 bytes; and pieces near the limits of the phases.
  */
 
 static unsigned
@@ -170,7 +170,7 @@ wrong_splits(const uint8_t *data, size_t len, const json_t *want)
 }
 
 
-/* Checks the hashes of the chunks, the root and the file hash, if known. */
+/* Checks the hashes of the chunks and, if known, the root and the file hash. */
 
 static void
 check_hashes(const uint8_t *data, size_t len, const json_t *list,
@@ -421,7 +421,8 @@ test_reference_file(void)
     }
 
     /*
-     * the prefix ends with chunk 9, so the last boundary is also in the file
+     * The data is a prefix of the reference file that ends with chunk 9, so the
+     * end of the data is also a boundary of the whole file.
      */
 
     feed(&xet_suite_default, data, len, 100000000, NULL, &cuts);
@@ -466,7 +467,7 @@ test_random(void)
         len = (size_t) (xet_splitmix64(&state) % 700000);
         data = xet_splitmix64_data(len, xet_splitmix64(&state));
 
-        /* a run of one byte only has the boundary at the maximum length */
+        /* a run of equal bytes has boundaries only at the maximum length */
 
         if (round % 3 == 0 && len > 300000) {
             memset(data + 1000, (int) round, 290000);
@@ -489,7 +490,7 @@ test_random(void)
 }
 
 
-/* Chunks of some dozens of bytes: the phases are shorter than the hash. */
+/* Chunks of a few dozen bytes: the phases are shorter than the hash window. */
 
 static void
 test_small_suite(void)
@@ -551,7 +552,7 @@ cutter(const xet_suite_t *suite, uint8_t *window)
 
 /*
  * A single boundary at each position of the first blocks of the parallel scan;
- * then several boundaries, in any of the lanes.
+ * then several boundaries, in any lane.
  */
 
 static void
@@ -616,7 +617,7 @@ test_places(void)
 }
 
 
-/* Data with a boundary at every permitted position, and without any. */
+/* Data with a boundary at every possible position, and without any boundary. */
 
 static void
 test_dense(void)
@@ -669,8 +670,8 @@ test_dense(void)
 
 
 /*
- * Suites with boundaries from every 64 to every 65,536 bytes, over noise, over
- * patterns of every length up to 300, and over few values.
+ * Suites whose boundaries are 64 to 65,536 bytes apart on average, on noise, on
+ * repeated patterns of up to 300 bytes, and on data of few byte values.
  */
 
 static void

@@ -1,8 +1,8 @@
 
 /*
- * Chunk codecs: the byte grouping compared with the draft's description and
- * with known vectors, round trips, every kind of LZ4 frame that clients may
- * send, and frames that must be rejected.
+ * Chunk codecs: byte grouping compared with the draft's description and with
+ * known vectors, round trips, every kind of LZ4 frame that clients may send,
+ * and frames that must be rejected.
  */
 
 #include <jansson.h>
@@ -36,7 +36,10 @@ rnd(void)
 }
 
 
-/* kind: 'r' noise, 't' text, 'z' zeros, 'f' similar high bytes, as floats */
+/*
+ * Fills p by kind: 'r' noise; 't' text; 'z' zeros; 'f' like floats, with
+ * similar high bytes.
+ */
 
 static void
 fill(uint8_t *p, size_t n, int kind)
@@ -67,7 +70,7 @@ make_frame(const LZ4F_preferences_t *prefs, const uint8_t *data, size_t len)
     size_t      n, rc;
     LZ4F_cctx  *ctx;
 
-    /* uses the streaming interface: compressFrame would adapt the block size */
+    /* the streaming interface, because compressFrame adapts the block size */
 
     if (LZ4F_isError(LZ4F_createCompressionContext(&ctx, LZ4F_VERSION))) {
         return 0;
@@ -186,7 +189,7 @@ test_bg4_vectors(void)
 }
 
 
-/* Groups as the draft specifies: appends byte i to group i % 4. */
+/* Groups bytes as the draft specifies: appends byte i to group i % 4. */
 
 static void
 split_naive(const uint8_t *in, uint8_t *dst, size_t n)
@@ -283,7 +286,10 @@ test_round_trips(void)
 }
 
 
-/* Finds data whose frame is as long as the chunk, so that nothing is saved. */
+/*
+ * Finds data whose frame is as long as the chunk, so that compression is
+ * useless.
+ */
 
 static void
 test_no_gain(void)
@@ -516,7 +522,7 @@ test_cut_frames(void)
     refused(frame, n, 3000, XET_XORB_DATA, "wrong header checksum");
     frame[6] ^= 1;
 
-    /* all output is decoded, only the end mark is missing */
+    /* only the end mark is missing, after all output has been decoded */
 
     memset(&prefs, 0, sizeof(prefs));
     n = make_frame(&prefs, raw, 3000);

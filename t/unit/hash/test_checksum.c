@@ -1,6 +1,7 @@
 
 /*
- * The digest of stored copies: known values, and independence of the split.
+ * The checksum of stored copies: known values; pieces of any size give the same
+ * value.
  */
 
 #include "xet_hash.h"
@@ -15,7 +16,7 @@ test_known(void)
     xet_checksum_t         sum;
     xet_checksum_state_t  *s;
 
-    /* as xxhsum -H128 prints them */
+    /* output of xxhsum -H128 */
 
     static const struct {
         const char  *data;

@@ -1,6 +1,6 @@
 
 /*
- * Hash strings, comparison, and the keyed functions with the vectors of the
+ * Hash strings, comparison, and the keyed functions, with test vectors of the
  * draft and of the clients.
  */
 
@@ -133,7 +133,10 @@ test_round_trip(void)
             wrong++;
         }
 
-        /* hashes compare as strings do, also with long common prefixes */
+        /*
+         * hashes sort in the same order as their strings, even with long common
+         * prefixes
+         */
 
         b.bytes[xet_splitmix64(&state) % XET_HASH_LEN] ^= (uint8_t) round;
 

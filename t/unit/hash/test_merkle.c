@@ -71,8 +71,11 @@ streamed_root(const xet_merkle_node_t *in, size_t n)
 
 
 /*
- * bias: 0 random leaves, 1 all of them natural ends, 2 none (groups of nine),
- * 3 sizes of 64 bits.
+ * Makes n leaves.  bias:
+ *   0: random leaves
+ *   1: every leaf is a natural end
+ *   2: no leaf is a natural end, so that groups have nine leaves
+ *   3: 64-bit sizes
  */
 
 static void
@@ -233,7 +236,10 @@ test_aggregated(void)
                 xet_hash_file(&xet_suite_default, &hash, &file);
 
             } else {
-                /* also for one leaf of zeros, which is not an empty file */
+                /*
+                 * the file hash of one leaf of zeros differs from that of an
+                 * empty file
+                 */
                 xet_hash_keyed(salt.bytes, hash.bytes, XET_HASH_LEN, &file);
             }
 

@@ -1,9 +1,9 @@
 
 /*
  * Subtrees, compared with three references: the rule for complete levels,
- * reimplemented here with arrays; digests of the results of the reference
- * client's package for the same leaves (t/oracle/subtree.mjs compares many
- * more); and the streamed tree.
+ * reimplemented here with arrays; digests of the reference client's results for
+ * the same leaves (t/oracle/subtree.mjs compares many more); and the streamed
+ * tree.
  */
 
 
@@ -34,9 +34,9 @@ static xet_subtree_builder_t  builder, part;
 
 
 /*
- * Returns the node after the middle one of the first three stable cuts, from
- * the left or from the right, or 0 if there is none.  From the right, the
- * algorithm differs from the builder's.
+ * Of the first three stable cuts, from the left or from the right, takes the
+ * middle one, and returns the node after it; 0 if there is none.  From the
+ * right, the algorithm differs from the builder's.
  */
 
 static size_t
@@ -162,8 +162,15 @@ differs(const xet_subtree_t *s, size_t n, int at_start, int at_end)
 
 
 /*
- * kind: 0 random leaves, 1 all of them natural cuts, 2 none, 3 every fifth, 4
- * few, 5 gaps at both limits, 6 sizes of 64 bits, 7 many.
+ * Makes n leaves.  kind:
+ *   0: random leaves
+ *   1: every leaf is a natural cut
+ *   2: no leaf is a cut
+ *   3: every fifth leaf is a cut
+ *   4: a few leaves are cuts
+ *   5: gaps have the minimum or maximum length
+ *   6: 64-bit sizes
+ *   7: many leaves are cuts
  */
 
 static void
@@ -300,7 +307,9 @@ join(size_t n, int at_start, int at_end, uint64_t *state, xet_subtree_t *s)
                               % (xet_test_random(state) % 2 ? 20 : n + 1));
         to = (to > n) ? n : to;
 
-        /* only some parts have the flags of the file's start and end */
+        /*
+         * only some parts set the flags for the start and the end of the file
+         */
 
         last = to == n && at_end && xet_test_random(state) % 2;
 
@@ -371,7 +380,7 @@ static const struct {
     unsigned     at_start;
     unsigned     at_end;
     const char  *levels;
-    const char  *digest;           /* keyed with zeros, of the JSON text */
+    const char  *digest;           /* digest of the JSON (key: zeros) */
 } golden[] = {
     { 0, 0, 0, "[[0,0]]",
       "261ec89454f46685b81dc846032a0b37b49b20de5e0246635a52d605a104100f" },
@@ -538,7 +547,7 @@ test_memory(void)
         xet_ok(held == 0 && builder.kept == s.n, "finished: none is held");
     }
 
-    /* one repeated leaf has no stable cut, natural or not */
+    /* a repetition of one leaf has no stable cut, natural or not */
 
     for (way = 0; way < 8; way++) {
         begin(SIZE_MAX);
@@ -588,7 +597,7 @@ test_limit(void)
         most = (builder.held > most) ? builder.held : most;
     }
 
-    /* nodes of a level are freed only after their parent has been added */
+    /* the nodes of a level are freed only after their parent has been added */
 
     begin(most * 3 / 2);
     status = build(&builder, 0, 500, 0, 0, &s);
@@ -614,7 +623,7 @@ test_limit(void)
     status = build(&builder, 0, 1, 0, 0, &s);
     xet_ok(status == XET_NOMEM && builder.over, "none at all");
 
-    /* every allocation fails once */
+    /* each allocation fails once */
 
     failed = 0;
 
@@ -698,7 +707,7 @@ test_damaged(void)
     damage(s.n -= s.levels[2].left; damaged_levels[2].left = 0,
            "an empty top level");
 
-    /* the counts are right, but the left part does not end with a cut */
+    /* the counts are valid, but the left part does not end with a cut */
 
     s = good;
     s.levels = damaged_levels;
@@ -711,7 +720,7 @@ test_damaged(void)
            && xet_subtree_join(&builder, &s) == XET_PLAN_DAMAGED,
            "left nodes that are no whole groups");
 
-    /* one more level each time, until the limit */
+    /* one more level in each round, up to the limit */
 
     for (s.n = 0, s.nlevels = 0; s.nlevels < XET_MERKLE_LEVELS; s.nlevels++) {
         damaged_levels[s.nlevels].left = 0;

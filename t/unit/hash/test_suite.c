@@ -1,7 +1,7 @@
 
 /*
- * The suite: its parameters, the compile-time copies of its limits, the gear
- * table by checksum.
+ * The suite: its parameters, the compile-time copies of its limits, and a
+ * checksum of the gear table.
  */
 
 
@@ -94,7 +94,7 @@ test_gear(void)
     xet_is_u64(gear[255], UINT64_C(0x63c7a906c1dd187b), "the last entry");
     xet_is_u64(same, 0, "no two entries are the same");
 
-    /* computed from the table of the draft */
+    /* computed from the draft's table */
 
     xet_is_u64(sum, UINT64_C(0xc1acb37ef35c570a), "the sum of the table");
     xet_is_u64(mixed, UINT64_C(0xede0f9905d0331fe), "its order");

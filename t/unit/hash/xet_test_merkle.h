@@ -1,6 +1,6 @@
 
 /*
- * The tree of the draft, over complete levels, reimplemented with printf: the
+ * The draft's tree, over complete levels, reimplemented with printf: the
  * reference for the streamed tree and the subtrees.
  */
 

@@ -1,7 +1,8 @@
 
 /*
- * Responses of a Hub, and repo names in the forms that users type: accepted and
- * rejected ones.  From a link, only the arguments are used, never the host.
+ * Hub responses, and repo names in the forms that users type: valid and invalid
+ * ones.  Of a link to the next page, only the query arguments are used, never
+ * the host.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * HTML of a Hub: the text of each value, that no bytes of a value add markup,
- * and dates, numbers and sizes.
+ * HTML of the Hub: the text of each value, escaping (a value never adds
+ * markup), and dates, numbers and sizes.
  */
 
 

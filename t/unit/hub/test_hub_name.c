@@ -1,6 +1,6 @@
 
 /*
- * Names of a Hub: what each rule accepts and rejects.
+ * Hub names: what each rule accepts and rejects.
  */
 
 

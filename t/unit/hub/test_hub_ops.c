@@ -1,7 +1,7 @@
 
 /*
- * Request bodies of a Hub: commits and batches as clients write them, split at
- * every byte, with a pause after every operation; and rejected bodies.
+ * Hub request bodies: commits and batches as clients write them, split at every
+ * byte, and with a pause after every operation; and invalid bodies.
  */
 
 
@@ -15,7 +15,7 @@
              "0123456789abcdef0123456789abcdef"
 
 
-/* The operations received, as text; a pausing handler pauses after each. */
+/* The received operations as text.  A pausing handler pauses after each one. */
 
 typedef struct {
     char      text[4096];
@@ -346,7 +346,7 @@ test_long(void)
 }
 
 
-/* Operations beyond the limits, and at the limits. */
+/* Numbers of operations at the limits and beyond them. */
 
 static void
 test_limits_kept(void)
@@ -547,7 +547,7 @@ test_files(void)
 }
 
 
-/* Counts files with the hashes of the rows below. */
+/* Counts the copied files whose hashes are those in the table below. */
 
 static xet_status_t
 test_copy(void *ctx, const xet_hub_operation_t *op)

@@ -2,7 +2,7 @@
 /*
  * Paths that have a special meaning on the system of a client that downloads
  * them: what each rule rejects, in upper and lower case, anywhere in a path.
- * Also names of real repos, which no rule rejects.
+ * Also safe names from real repos, which no rule rejects.
  */
 
 
@@ -13,7 +13,7 @@
 typedef struct {
     const char      *path;
     xet_hub_risk_e   risk;
-    const char      *part;             /* NULL: all of it */
+    const char      *part;             /* NULL: the whole path */
 } test_path_t;
 
 
@@ -48,7 +48,7 @@ static const test_path_t  test_unsafe[] = {
     { "\xef\xbb\xbf.git", XET_HUB_RISK_GIT, NULL },
     { ".g\xe2\x80\x8dit. ", XET_HUB_RISK_GIT, NULL },
 
-    /* clients of a Hub */
+    /* paths that Hub clients use themselves */
 
     { ".cache/huggingface/download/a.metadata", XET_HUB_RISK_CACHE, ".cache" },
     { "a/.cache/x", XET_HUB_RISK_CACHE, ".cache" },
@@ -117,7 +117,9 @@ test_is(const uint8_t *p, size_t len, const char *text)
 }
 
 
-/* Compares a text that has "?" in place of unprintable bytes. */
+/*
+ * Compares the bytes with a text in which they have "?" for unsafe characters.
+ */
 
 static int
 test_shown(const uint8_t *p, size_t len, const char *text)
@@ -161,7 +163,10 @@ test_refused(void)
                xet_hub_risk_text(xet_hub_path_risk((const uint8_t *) t->path,
                                                    len, &part)));
 
-        /* the refusal has a copy of the part; the path is valid otherwise */
+        /*
+         * the error holds a copy of the path component; the path is valid
+         * otherwise
+         */
 
         path.data = (const uint8_t *) text;
         path.len = (size_t) snprintf(text, sizeof(text), "a/%s/b", t->path);
@@ -173,7 +178,7 @@ test_refused(void)
                && test_shown(refusal.part, refusal.len, want),
                "refused in a folder: %u", (unsigned) i);
 
-        /* in upper case */
+        /* the same path in upper case */
 
         for (k = 0; k < path.len; k++) {
             if (text[k] >= 'a' && text[k] <= 'z') {
@@ -209,7 +214,7 @@ test_allowed(void)
 }
 
 
-/* The longest part fits into a refusal. */
+/* The error message has room for the longest path component. */
 
 static void
 test_longest(void)

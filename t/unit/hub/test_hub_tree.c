@@ -1,8 +1,8 @@
 
 /*
- * Entries of a tree: each kind of row as the JSON that clients get, dates, and
- * names that JSON must escape.  t/hub/tree.t checks the same with the rows of
- * PostgreSQL.
+ * Tree entries: the JSON that clients get for each kind of row, dates, and
+ * names that JSON must escape.  t/hub/tree.t checks the same with PostgreSQL
+ * rows.
  */
 
 
@@ -172,7 +172,7 @@ test_dates(void)
 }
 
 
-/* The longest entries, in nodes of any size, and out of memory. */
+/* The longest entries: in nodes of any size, and when memory runs out. */
 
 static void
 test_room(void)

@@ -1,6 +1,6 @@
 
 /*
- * A store in memory for the tests of ingest: keeps the xorbs, answers dedup
+ * An in-memory store for the ingest tests: keeps the xorbs, answers dedup
  * queries, and checks the terms against the data.
  */
 
@@ -21,7 +21,7 @@ typedef struct {
     xet_hash_t        hash;
     uint32_t          n;
     uint8_t          *hashes;
-    uint8_t          *ends;            /* raw, 4 bytes each */
+    uint8_t          *ends;            /* raw ends, 4 bytes each */
     uint8_t          *raw;
 } stored_t;
 
@@ -33,7 +33,7 @@ typedef struct {
     stored_t            xorbs[XORBS_MAX];
     size_t              n;
 
-    uint8_t            *open;          /* the chunk region being written */
+    uint8_t            *open;          /* chunk region of the open xorb */
     size_t              open_len;
     size_t              open_max;
 
@@ -44,7 +44,7 @@ typedef struct {
     uint32_t            ahead;
     unsigned            thrifty;
     const uint8_t      *key;           /* NULL: responses are not keyed */
-    int                 made;          /* reports all xorbs when made */
+    int                 made;          /* reports use xet_ingest_known_made() */
 
     size_t              asked;
     size_t              told;
@@ -56,7 +56,7 @@ typedef struct {
     xet_ingest_info_t   info;
     size_t              terms;
     size_t              asked;
-    size_t              xorbs;         /* new ones */
+    size_t              xorbs;         /* number of new xorbs */
 } result_t;
 
 
@@ -148,7 +148,7 @@ store_find(store_t *s, const xet_hash_t *hash)
 }
 
 
-/* Stores the complete xorb, and verifies it like an upload of a client. */
+/* Stores the complete xorb, and verifies it as if a client had uploaded it. */
 
 static int
 store_keep(store_t *s, const xet_xorb_info_t *info)
@@ -205,7 +205,7 @@ store_keep(store_t *s, const xet_xorb_info_t *info)
 }
 
 
-/* Reports a xorb, with keyed hashes if there is a key. */
+/* Reports a xorb to the ingest, with keyed hashes if there is a key. */
 
 static int
 store_tell(store_t *s, xet_ingest_t *in, const stored_t *x)
@@ -249,9 +249,7 @@ store_tell(store_t *s, xet_ingest_t *in, const stored_t *x)
 }
 
 
-/*
- * Reports the xorbs that have the chunk, the newest first, at most s->told.
- */
+/* Reports the newest xorbs that contain the chunk, at most s->told of them. */
 
 static int
 store_answer(store_t *s, xet_ingest_t *in)
@@ -313,7 +311,7 @@ serve(store_t *s, xet_ingest_t *in)
 }
 
 
-/* Computes the hash of the data by the draft's algorithm, in one call. */
+/* Computes the file hash with the draft's algorithm, in one call. */
 
 static void
 reference(const xet_suite_t *suite, const uint8_t *data, size_t len,
@@ -379,7 +377,7 @@ comes_back(store_t *s, const uint8_t *data, size_t len)
 
 /*
  * Feeds pieces of up to step bytes, each in its own heap block, which is freed
- * as soon as the interface permits.  Returns 0 on any fault.
+ * as soon as the interface allows.  Returns 0 on any fault.
  */
 
 static int

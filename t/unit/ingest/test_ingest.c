@@ -1,8 +1,8 @@
 
 /*
- * Ingest of files: for any pieces, the data can be restored from the terms and
- * xorbs, and the file hash is right.  Known chunks are not stored again, unless
- * that would fragment the file.
+ * Ingest of files: for any split of the input, the data can be restored from
+ * the terms and xorbs, and the file hash is right.  Known chunks are not stored
+ * again, unless referencing them would fragment the file.
  */
 
 
@@ -101,7 +101,10 @@ test_large(void)
            "each xorb leads to the next");
     xet_ok(res.asked < 12, "with a few questions");
 
-    /* after an interrupted ingest only the first two xorbs are stored */
+    /*
+     * as if the ingest had been interrupted: only the first two xorbs are
+     * stored
+     */
 
     store_forget(s, 2);
 
@@ -125,7 +128,7 @@ test_repeats(void)
 
     state = 1;
 
-    /* a part repeated ten times is stored once, with the chunks at the seams */
+    /* of ten repetitions, only one is stored, plus the chunks at the seams */
 
     part = noise(3, 3 * MIB);
     data = malloc(30 * MIB);
@@ -159,9 +162,9 @@ test_repeats(void)
 
 
 /*
- * A chunk that occurs twice in a file, among new chunks.  An ingest that is
- * thrifty with terms stores the chunk again, unless there are 16 chunks before
- * it; but it references long runs of known chunks.
+ * A chunk that occurs twice in a file, among new chunks.  An ingest that saves
+ * terms stores the chunk again, unless at least 16 chunks precede it; but it
+ * references long runs of known chunks.
  */
 
 static void
@@ -215,7 +218,9 @@ test_thrifty(void)
 }
 
 
-/* Chunks of a stored file recur in another file, each between new chunks. */
+/*
+ * Chunks of a stored file recur in another file, each one between new chunks.
+ */
 
 static void
 test_fragments(void)
@@ -238,8 +243,8 @@ test_fragments(void)
     xet_ok(take_in(s, data, 40 * MIB, MIB, &state, 1, &res), "a stored file");
 
     /*
-     * Known and new chunks alternate.  Each chunk is copied from the data in
-     * which it was cut, so that known chunks have the same boundaries again.
+     * Known and new chunks alternate.  Each chunk is copied from data that was
+     * chunked before, so that known chunks get the same boundaries again.
      */
 
     xet_chunker_init(&c, s->suite);
@@ -327,7 +332,7 @@ test_fragments(void)
 
 /*
  * A suite with chunks of about 100 bytes and xorbs of 20 chunks: many files
- * that consist of few parts, with more terms than may be pending.
+ * that combine a few parts, with more terms than may be pending.
  */
 
 static void
@@ -379,7 +384,7 @@ test_small_suite(void)
 
     xet_ok(ok, "%zu files of few parts", n);
 
-    /* one open xorb, and a long alternation with known chunks */
+    /* one open xorb; known and new chunks alternate many times */
 
     suite.xorb_chunks_max = XET_XORB_CHUNKS_MAX;
     suite.xorb_raw_target = 64 * MIB;
@@ -411,7 +416,9 @@ test_small_suite(void)
 }
 
 
-/* Keyed dedup responses; finds known chunks before an eligible chunk, too. */
+/*
+ * Keyed dedup responses.  Known chunks before an eligible chunk are found, too.
+ */
 
 static void
 test_keyed_ahead(void)
@@ -467,7 +474,7 @@ test_keyed_ahead(void)
 }
 
 
-/* The sums over the terms of several files. */
+/* Sums over the terms of several files. */
 
 typedef struct {
     store_t    *store;

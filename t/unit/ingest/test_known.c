@@ -1,6 +1,6 @@
 
 /*
- * The table of known chunks: look-up, successors, eviction; and a comparison
+ * The table of known chunks: look-ups, successors and eviction; also compared
  * with a linear search.
  */
 
@@ -18,7 +18,7 @@ static const uint64_t  seed_zero[XET_KNOWN_SEED];
 
 typedef struct {
     uint8_t   hash[XET_HASH_LEN];
-    uint64_t  xorb;                    /* its name */
+    uint64_t  xorb;                    /* name of the xorb */
     uint32_t  chunk;
     int       leads;
 } model_t;
@@ -166,7 +166,7 @@ test_keys(void)
 }
 
 
-/* Adds as many xorbs as the table can hold, each with a chunk, then more. */
+/* Adds as many xorbs as the table can hold, each with one chunk, then more. */
 
 static void
 test_names(void)
@@ -220,8 +220,8 @@ test_names(void)
 
 
 /*
- * Finds a hash among the newest max chunks: only a chunk whose hash was not in
- * the table when it was added can be found.
+ * Looks for a hash among the newest max chunks.  Only a chunk whose hash was
+ * not in the table when the chunk was added can be found.
  */
 
 static size_t

@@ -1,6 +1,6 @@
 
 /*
- * JSON input: strictness and the limit of nesting.
+ * JSON input: strictness and the nesting limit.
  */
 
 
@@ -84,7 +84,9 @@ test_texts(void)
 }
 
 
-/* depth levels of "[" or "{" in an object */
+/*
+ * Writes JSON with depth levels: an object that has nested arrays or objects.
+ */
 
 static size_t
 test_nested(char *text, unsigned depth, int object)

@@ -2,7 +2,7 @@
 /*
  * The cursor: random files compared with a list of all their chunks, ranges at
  * every boundary, long terms in parts, fewer queries for a second range, and
- * contradicting rows.
+ * contradictory rows.
  */
 
 
@@ -21,7 +21,7 @@
 typedef struct {
     xet_hash_t  hash;
     uint32_t    n;
-    uint32_t    raw[CHUNKS_MAX];       /* ends */
+    uint32_t    raw[CHUNKS_MAX];       /* raw ends */
     uint32_t    stored[CHUNKS_MAX];
 } xorb_t;
 
@@ -38,13 +38,13 @@ typedef struct {
 static xorb_t        xorbs[XORBS];
 static term_t        terms[TERMS_MAX];
 static unsigned      nterms;
-static unsigned      segment;              /* terms in one */
+static unsigned      segment;              /* terms per segment */
 static uint64_t      size;
 static uint8_t       packed[TERMS_MAX * XET_TERM_LEN];
 
 static xet_cursor_t  cursor;
 static unsigned      asked_terms, asked_lists, located;
-static unsigned      runs;                 /* of several chunks */
+static unsigned      runs;                 /* runs of several chunks */
 static unsigned      break_list;           /* how to damage a list */
 
 
@@ -256,7 +256,7 @@ fetch(void)
 
 /*
  * Returns 1 if the run that starts at chunk i of term t is right: it ends with
- * a chunk of the range, it has no gaps, and its length is permitted.
+ * a chunk of the range, it has no gaps, and it is not too long.
  */
 
 static int
@@ -301,7 +301,7 @@ run_is_right(uint32_t t, uint32_t i, uint64_t offset, uint64_t end)
 }
 
 
-/* Returns 1 if reading [start, end) returns exactly the chunks of the terms. */
+/* Returns 1 if reading [start, end) yields exactly the chunks of the terms. */
 
 static int
 read_range(uint64_t start, uint64_t end)
@@ -473,7 +473,7 @@ test_long(void)
     xet_ok(read_range(border + 5, border + 6), "and another");
     xet_is_u64(asked_terms + asked_lists, 0, "cost nothing");
 
-    /* one chunk more and one less than a batch */
+    /* one chunk more and one chunk less than a batch */
 
     new_file(XET_TERM_SEGMENT_MAX);
     add_term(0, 0, XET_CURSOR_CHUNKS);
@@ -519,7 +519,7 @@ test_damage(void)
 
     xet_is_u64(bad, 0, "lists that contradict their term");
 
-    /* a located list is checked as well */
+    /* a list that is only used to find a position is checked, too */
 
     make_xorb(0, CHUNKS_MAX, 1000);
 

@@ -1,7 +1,7 @@
 
 /*
- * Edit ranges: tables written by hand, random files compared with the rule
- * applied chunk by chunk, the JSON of a small response, damage and limits.
+ * Edit ranges: hand-written tables, random files compared with the rule applied
+ * chunk by chunk, the JSON of a small response, damage and limits.
  */
 
 
@@ -15,7 +15,7 @@
 #define RANGES_MAX  64
 
 
-/* A file: chunks, and the number of them in each term. */
+/* A file: its chunks, and the number of chunks in each term. */
 
 typedef struct {
     unsigned        n;
@@ -25,8 +25,8 @@ typedef struct {
     uint8_t         hashes[CHUNKS_MAX * XET_HASH_LEN];
     uint64_t        starts[CHUNKS_MAX + 1];
     unsigned        terms[CHUNKS_MAX];
-    uint32_t        before;        /* raw_before of all terms */
-    int             given;         /* has verification hashes */
+    uint32_t        before;        /* raw_before in all terms */
+    int             given;         /* verification hashes are set */
 } file_t;
 
 
@@ -50,7 +50,7 @@ layout(file_t *f)
 }
 
 
-/* The declared verification hash of a term: any value will do. */
+/* Makes the verification hash that a term declares: any value will do. */
 
 static void
 verification(const file_t *f, unsigned first, unsigned n, xet_hash_t *hash)
@@ -173,9 +173,9 @@ test_ranges(void)
 
 
 /*
- * Sizes by letter, "|" between terms: a, b and c are the limits of stable
- * sizes, s is stable, x and y are just outside, m is the largest, t the
- * smallest.
+ * Chunk sizes by letter ("|" separates terms): a is the smallest and b the
+ * largest stable size, s is stable, x and y are just outside, m is the maximum
+ * size, t is one byte.
  */
 
 static uint32_t
@@ -240,9 +240,9 @@ parse(file_t *f, const char *text)
 
 
 /*
- * dirty and edits have numbers of chunks: the first one, and the one after the
- * last.  If both numbers of dirty are equal, the range is the last byte of that
- * chunk.
+ * Each pair in dirty and edits has the number of the first chunk and of the
+ * chunk after the last.  If both numbers in dirty are equal, the range is the
+ * last byte of that chunk.
  */
 
 static const struct {
@@ -252,8 +252,8 @@ static const struct {
     unsigned     dirty[3][2];
     unsigned     n;
     unsigned     edits[3][2];
-    const char  *gaps;             /* 0 for null, for each gap */
-    unsigned     clean;            /* terms outside */
+    const char  *gaps;             /* one digit per gap; 0: null */
+    unsigned     clean;            /* terms outside the ranges */
 } cases[] = {
     { "the whole file", "sss", 1, { { 0, 3 } }, 1, { { 0, 3 } }, "00", 0 },
     { "one term is dirty, the next one resyncs", "ss|ss|ss", 1, { { 0, 2 } },
@@ -359,7 +359,7 @@ test_suite(void)
 }
 
 
-/* Applies the rule chunk by chunk, then extends to the terms. */
+/* Finds edit ranges chunk by chunk, then extends them to whole terms. */
 
 static size_t
 reference(const file_t *f, const xet_range_t *ranges, size_t n,
@@ -455,7 +455,7 @@ same_subtree(const xet_subtree_t *a, const xet_subtree_t *b)
 }
 
 
-/* Checks gaps, their terms, and the root of gaps and edit ranges. */
+/* Checks the gaps, their terms, and the root of the gaps and edit ranges. */
 
 static unsigned
 compare(const file_t *f, const xet_range_t *want, size_t n)
@@ -644,7 +644,7 @@ test_json(void)
     xet_buf_t     b;
     xet_range_t   range;
 
-    /* term 0 is clean, 1 is dirty, 2 the resync, 3 clean */
+    /* terms: 0 is clean, 1 is dirty, 2 has the resync, 3 is clean */
 
     parse(&file, "t|s|ss|s");
     file.given = 1;
@@ -870,7 +870,7 @@ test_limit(void)
 }
 
 
-/* Needs one pass, and memory only for the response. */
+/* One pass is enough, and only the response needs memory. */
 
 static void
 test_memory(void)

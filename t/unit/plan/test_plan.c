@@ -1,7 +1,7 @@
 
 /*
- * Plans: tables for adding, trimming and merging, damage of every kind, files
- * of many terms.
+ * Plans: tables for adding, trimming and merging, damage of every kind, and
+ * files with many terms.
  */
 
 
@@ -135,7 +135,7 @@ test_trimming(void)
     static const struct {
         const char    *name;
         unsigned       which;
-        int            list;       /* 0 raw, 1 stored, 2 neither */
+        int            list;       /* 0: raw, 1: stored, 2: neither */
         unsigned       entry;
         uint32_t       value;
         xet_status_t   want;
@@ -249,7 +249,7 @@ test_trimming(void)
 }
 
 
-/* Terms of one xorb that put a chunk at different offsets. */
+/* Two terms of one xorb that may disagree on the offset of a chunk. */
 
 static void
 test_contradictions(void)
@@ -304,7 +304,7 @@ test_contradictions(void)
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 
-        for (k = 0; k < 2; k++) {      /* in either order */
+        for (k = 0; k < 2; k++) {      /* both orders */
             xet_term_t       t;
             unsigned         j;
             const uint32_t  *c;
@@ -340,7 +340,7 @@ test_contradictions(void)
         }
     }
 
-    /* the copy of a xorb was replaced between two terms, and at an edge */
+    /* the xorb's copy was replaced between two terms */
 
     xet_test_term(packed, 1, 0, 0, 10);
     xet_test_term(packed + XET_TERM_LEN, 1, 0, 10, 20);

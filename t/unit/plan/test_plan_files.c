@@ -12,7 +12,7 @@
 #define MODEL_XORBS   4
 #define MODEL_CHUNKS  24
 #define MODEL_FILES   6
-#define MODEL_TERMS   8                /* of a file */
+#define MODEL_TERMS   8                /* terms per file */
 #define MODEL_TEXT    32768
 
 
@@ -118,7 +118,7 @@ model_hash(char *text, const uint8_t *hash)
 }
 
 
-/* Prints an entry for every run of used chunks; there is at least one. */
+/* Prints an entry for each run of used chunks; at least one chunk is used. */
 
 static char *
 model_xorb_print(char *text, const model_xorb_t *x)
@@ -443,7 +443,7 @@ test_memory(void)
     xet_is_u64(xet_plan_init_files(&p, xet_test_alloc, &pool, SIZE_MAX),
                XET_NOMEM, "more files than there is memory");
 
-    for (k = 0; k < 2; k++) {          /* without a reserve, and with */
+    for (k = 0; k < 2; k++) {          /* 0: without a reserve, 1: with one */
 
         for (limit = 1, refused = 0; limit < 20; limit++) {
             xet_test_pool_free(&pool);

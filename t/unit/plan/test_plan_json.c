@@ -1,7 +1,7 @@
 
 /*
- * The bodies of plans, parsed with jansson: every number and key of captured
- * responses, groups of ranges, exact integers, errors.
+ * The JSON bodies of plans, parsed with jansson: every number and key of
+ * captured responses, groups of ranges, exact integers, errors.
  */
 
 
@@ -70,7 +70,7 @@ test_body(xet_test_pool_t *pool, const xet_plan_t *p, unsigned version,
 }
 
 
-/* Removes the URLs, because they differ from the captured ones. */
+/* Removes the URLs, which differ from the captured ones. */
 
 static void
 test_strip(json_t *value)
@@ -136,9 +136,10 @@ test_captured(const char *name)
 
 
 /*
- * The chunk ends of the only term of the reference shard: raw lengths from the
- * chunk list, stored lengths of the first ten chunks from the index.  The other
- * lengths are made up so that the end is that of the captured response.
+ * Makes the chunk ends of the only term in the reference shard: raw lengths are
+ * from the chunk list, stored lengths of the first ten chunks from the index.
+ * The other lengths are made up so that the total is that of the captured
+ * response.
  */
 
 static int
@@ -305,7 +306,7 @@ test_ev_population(void)
     test_same(test_body(&pool, &p, 2, 1, &url), range_v2,
               "is the captured v2 answer");
 
-    /* at the edges of chunks, one byte makes a difference */
+    /* at a chunk boundary, one byte more or less changes the plan */
 
     (void) test_plan(&p, &pool, packed, 1, 0, 0, 237171);
     test_same(test_body(&pool, &p, 2, 1, &url), range_v2,
@@ -332,8 +333,7 @@ test_ev_population(void)
 
 
 /*
- * Nine terms over nine xorbs; the byte ends are those of the captured
- * response.
+ * Nine terms in nine xorbs; the byte ends are those of the captured response.
  */
 
 static void
@@ -403,8 +403,8 @@ test_gpt2(void)
               "is the captured v2 answer");
 
     /*
-     * The range is in the second term, chunks 417 to 421.  The response shows
-     * some of the chunk ends; the others are spread evenly.
+     * The range is in chunks 417 to 421 of the second term.  The response shows
+     * some of the chunk ends; the remaining ones are spread evenly.
      */
 
     (void) xet_term_unpack(&term, packed + XET_TERM_LEN);
@@ -466,7 +466,7 @@ test_groups(void)
     for (i = 0; i < 8; i++) {
         memset(t.xorb.bytes, i == 4 ? 0xbb : 0xaa, XET_HASH_LEN);
 
-        k = (i * 5) % 8;               /* not in the order of chunks */
+        k = (i * 5) % 8;               /* not in chunk order */
         t.chunk_start = (uint32_t) k * 10;
         t.chunk_end = (uint32_t) k * 10 + 5;
         t.stored_start = (uint32_t) k * 1000;
@@ -622,7 +622,7 @@ test_edges(void)
     xet_ok(strstr(text, "\"url_range\":{\"start\":4294957294,"
                         "\"end\":4294967294}") != NULL, "its bytes");
 
-    /* the URL writer fails; out of memory at any node */
+    /* the URL writer fails; memory runs out at any node */
 
     for (k = 1; k < 3; k++) {
         memset(&url, 0, sizeof(url));

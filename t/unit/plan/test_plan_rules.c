@@ -12,7 +12,7 @@
 
 #define MODEL_XORBS   4
 #define MODEL_CHUNKS  40
-#define MODEL_TERMS   160              /* usually at most 48 */
+#define MODEL_TERMS   160              /* usually at most 48 are used */
 
 
 typedef struct {
@@ -50,7 +50,7 @@ typedef struct {
 
 
 static model_t         model;
-static const char     *test_rule;      /* the first rule broken */
+static const char     *test_rule;      /* first broken rule */
 
 
 static uint32_t
@@ -90,7 +90,7 @@ model_random(uint64_t *state)
 
         xet_test_random_hash(state, x->hash.bytes);
 
-        if (same) {                    /* equal in the bytes sorted by */
+        if (same) {                    /* equal in the sort-key bytes */
             memset(x->hash.bytes, 1, 8);
         }
 
@@ -174,7 +174,7 @@ model_ends(xet_plan_ends_t *ends, const xet_term_t *t)
 }
 
 
-/* If all is set, trims both edges, even if they do not need it. */
+/* Trims the edges; if all is set, even edges that do not need it. */
 
 static xet_status_t
 test_trim(xet_plan_t *p, int all)
@@ -207,8 +207,8 @@ test_trim(xet_plan_t *p, int all)
 
 
 /*
- * Adds the file in segments of random length.  If whole is set, adds segments
- * outside the range, too.
+ * Adds the file in segments of random length.  If whole is set, also adds
+ * segments outside the range.
  */
 
 static xet_status_t
@@ -251,7 +251,10 @@ test_build(xet_plan_t *p, xet_test_pool_t *pool, const xet_range_t *want,
     }
 
 
-/* Checks rules 1, 2 and 7: exactly the chunks of the range, and its start. */
+/*
+ * Checks rules 1, 2 and 7: the terms have exactly the chunks of the range, and
+ * its start.
+ */
 
 static void
 test_rules_terms(const xet_plan_t *p, const xet_range_t *want)
@@ -414,9 +417,9 @@ test_rules_equal(const xet_plan_t *a, const xet_plan_t *b)
 
 
 /*
- * Merges the ranges [0, n) of a xorb until max are left, and marks the range at
- * which each merged one begins: the first range, and the ranges after the
- * widest gaps; of equal gaps, the first.
+ * Merges the ranges [0, n) of a xorb until max are left, and marks where each
+ * merged range begins: at the first range, and after each of the widest gaps
+ * (of equal gaps, the first ones).
  */
 
 static void
@@ -448,7 +451,7 @@ model_limit(const xet_plan_range_t *ranges, uint8_t *begins, uint32_t n,
 }
 
 
-/* Returns the number of ranges of the xorb that begins with range i. */
+/* Returns the number of ranges of the xorb whose first range is i. */
 
 static uint32_t
 model_xorb_ranges(const xet_plan_t *p, xet_plan_range_t *ranges, uint32_t i)
@@ -466,7 +469,7 @@ model_xorb_ranges(const xet_plan_t *p, xet_plan_range_t *ranges, uint32_t i)
 }
 
 
-/* p was limited to max ranges, and was equal to all before. */
+/* Limits p, which is equal to all, to max ranges, and checks the result. */
 
 static void
 test_rules_limit(xet_plan_t *p, const xet_plan_t *all, uint32_t max)

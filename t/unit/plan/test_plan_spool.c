@@ -1,7 +1,7 @@
 
 /*
- * Plans in a file: the same terms and ranges as in memory, with buffers of any
- * size; every failure of a call is reported as an error.
+ * Plans that are spooled to files: the same terms and ranges as in memory, for
+ * any buffer size; every failed call is reported as an error.
  */
 
 
@@ -11,8 +11,8 @@
 
 
 #define TEST_TERMS   20000
-#define TEST_WINDOW  700               /* terms */
-#define TEST_CHUNKS  400               /* of a xorb */
+#define TEST_WINDOW  700               /* terms per batch */
+#define TEST_CHUNKS  400               /* chunks per xorb */
 
 
 static uint8_t   test_packed[TEST_TERMS * XET_TERM_LEN];
@@ -21,7 +21,7 @@ static uint8_t   test_raw[TEST_CHUNKS * 4];
 static uint8_t   test_stored[TEST_CHUNKS * 4];
 
 
-/* Files in memory, and the number of the call that fails, from 1. */
+/* In-memory files, and the number of the call that fails, from 1. */
 
 typedef struct {
     uint8_t        *data[XET_PLAN_SPOOL_FILES];
@@ -84,7 +84,7 @@ test_url(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
 }
 
 
-/* Makes n terms in up to so many xorbs; returns the size of the file. */
+/* Makes n terms in at most the given number of xorbs; returns the file size. */
 
 static uint64_t
 test_terms(uint64_t *state, size_t n, unsigned xorbs, uint32_t max)
@@ -109,7 +109,7 @@ test_terms(uint64_t *state, size_t n, unsigned xorbs, uint32_t max)
 }
 
 
-/* Adds the terms that cover the range, in batches; s may be NULL. */
+/* Adds the terms that cover the range, batch by batch; s may be NULL. */
 
 static xet_status_t
 test_add(xet_plan_t *p, xet_plan_spool_t *s, size_t n,
@@ -197,7 +197,7 @@ test_trim(xet_plan_t *p)
 }
 
 
-/* Runs all steps; the last one writes the body, and discards each piece. */
+/* Runs all steps.  The last step writes the body, and discards each piece. */
 
 static xet_status_t
 test_spooled(xet_plan_t *p, xet_plan_spool_t *s, test_files_t *f,
@@ -354,8 +354,8 @@ test_random(void)
 
 
 /*
- * The body of a batch, in pieces, is equal to the body of a plan in memory,
- * except for the order.
+ * A batch body written in pieces has the same elements as the body of a plan in
+ * memory, in any order.
  */
 
 static void

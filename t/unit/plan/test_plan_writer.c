@@ -1,7 +1,7 @@
 
 /*
- * Bodies written in pieces: exact text, the same bytes for every limit, the
- * memory of a piece and of a writer, errors, and calls after an error.
+ * Bodies written in pieces: the exact text, the same bytes for every limit, the
+ * memory use of a piece and of a writer, errors, and calls after an error.
  */
 
 
@@ -44,7 +44,7 @@
 static uint8_t  test_packed[100000 * XET_TERM_LEN];
 
 
-/* Writes the first byte of the xorb's hash, and its ranges. */
+/* Writes a URL: the first byte of the xorb's hash, and the ranges. */
 
 static xet_status_t
 test_url(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
@@ -193,7 +193,7 @@ test_text(void)
             "{\"url\":\"/bb,100-449\",\"ranges\":[" RANGE(2, 9, 100, 449)
             "]}]," XORB_AA "}}", "v2 across the gap");
 
-    /* the same terms in three files, with two, none and one of the terms */
+    /* the same terms in three files of two, no and one terms */
 
     (void) xet_plan_init_files(&p, xet_test_alloc, &pool, 3);
     (void) xet_plan_file(&p, &a, 200);
@@ -393,7 +393,7 @@ test_limits(void)
 }
 
 
-/* 100,000 terms and ranges in pieces of 32 KiB. */
+/* Writes 100,000 terms and ranges in pieces of 32 KiB. */
 
 static void
 test_memory(void)
@@ -452,7 +452,7 @@ test_memory(void)
 }
 
 
-/* An entry ends before its list of ranges is too long for a URL. */
+/* An entry ends before its list of ranges gets too long for a URL. */
 
 static void
 test_long_list(void)
@@ -467,9 +467,9 @@ test_long_list(void)
 
     static const struct {
         uint32_t       base;
-        size_t         text;           /* of a range and a comma */
+        size_t         text;           /* length of a range and a comma */
     } cases[] = {
-        { 100000, 14 },                /* 100000-100049, */
+        { 100000, 14 },                /* "100000-100049," */
         { 1000000, 16 },
         { 10000000, 18 },
         { 60000000, 18 }
@@ -579,7 +579,7 @@ test_errors(void)
         xet_is_u64(b.size, 0, "writes nothing");
     }
 
-    /* out of memory at every node */
+    /* memory runs out at every node */
 
     for (limit = 1, bad = 0; limit < 1000; limit++) {
         small.limit = limit;

@@ -1,6 +1,7 @@
 
 /*
- * Packed terms: the exact bytes, packing and unpacking, every kind of damage.
+ * Packed terms: the exact bytes, packing and unpacking, and every kind of
+ * damage.
  */
 
 

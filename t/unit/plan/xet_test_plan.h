@@ -1,6 +1,6 @@
 
 /*
- * Makes terms, and URLs of their ranges, for the tests of plans.
+ * Makes terms, and URLs for their ranges, for the plan tests.
  */
 
 #ifndef _XET_TEST_PLAN_H_INCLUDED_
@@ -15,13 +15,13 @@
 
 typedef struct {
     unsigned      calls;
-    unsigned      fail;            /* the failing call, from 1 */
+    unsigned      fail;            /* number of the call that fails, from 1 */
     size_t        ranges_max;
-    size_t        text_max;        /* of a list of ranges */
+    size_t        text_max;        /* longest list of ranges */
 } test_url_t;
 
 
-/* The copy of a xorb. */
+/* Returns the copy id of a xorb. */
 
 static inline uint32_t
 xet_test_copy_id(const xet_hash_t *xorb)
@@ -31,8 +31,9 @@ xet_test_copy_id(const xet_hash_t *xorb)
 
 
 /*
- * Makes a term whose chunks have 100 raw and 50 stored bytes, the first one at
- * base.  Every byte of the xorb's hash is xorb.  Returns the term's raw size.
+ * Makes a term whose chunks have 100 raw and 50 stored bytes; the first chunk
+ * starts at base.  Every byte of the xorb's hash is xorb.  Returns the term's
+ * raw size.
  */
 
 static inline uint32_t
@@ -56,7 +57,7 @@ xet_test_term(uint8_t *packed, unsigned xorb, uint32_t base, uint32_t start,
 }
 
 
-/* Writes "0-49,100-149"; returns its length. */
+/* Writes ranges as text, for example "0-49,100-149"; returns its length. */
 
 static inline size_t
 xet_test_ranges(xet_buf_t *b, const xet_plan_range_t *ranges, size_t n)
@@ -79,7 +80,7 @@ xet_test_ranges(xet_buf_t *b, const xet_plan_range_t *ranges, size_t n)
 }
 
 
-/* Writes ranges as a part of a counted URL; returns 0 for the call to fail. */
+/* Writes a URL with ranges and counts it; returns 0 if this call must fail. */
 
 static inline int
 xet_test_url(test_url_t *url, xet_buf_t *b, const char *before,
@@ -103,7 +104,7 @@ xet_test_url(test_url_t *url, xet_buf_t *b, const char *before,
 }
 
 
-/* Writes the body of a version, or of a batch, in one piece. */
+/* Writes the body of a response version, or of a batch, in one piece. */
 
 static inline xet_status_t
 xet_test_plan_json(const xet_plan_t *p, xet_plan_kind_t kind, xet_buf_t *b,

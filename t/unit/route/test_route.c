@@ -11,7 +11,7 @@
 #define HASH  "0011223344556677889900112233445566778899001122334455667788990011"
 
 
-/* Returns the matching route and its parameters, as one text. */
+/* Returns the matching route and its parameters as one string. */
 
 static const char *
 route(const char *form, const char *raw)

@@ -1,7 +1,7 @@
 
 /*
- * The XML of S3 stores: responses of AWS, Garage, moto and s3proxy, lists, and
- * rejected ones: DTDs, depth, length, all truncated texts.
+ * XML from S3 stores: responses of AWS, Garage, moto and s3proxy; lists; and
+ * invalid documents: with a DTD, too deep, too long, or truncated at any byte.
  */
 
 
@@ -16,7 +16,7 @@
 static xet_s3xml_answer_t  answer;
 
 
-/* Parses a copy of exact length, so that a read past it is detected. */
+/* Parses a block of the exact length, so that ASan detects a read past it. */
 
 static xet_status_t
 test_answer_n(const char *text, size_t len)
@@ -195,7 +195,7 @@ test_limits(void)
 }
 
 
-/* The items as text: "key=size@time " or "key#upload@time ". */
+/* The list items as text: "key=size@time " or "key#upload@time ". */
 
 static char              test_text[512];
 static xet_s3xml_list_t  list;

@@ -1,7 +1,7 @@
 
 /*
- * Shard builder: rebuilds the reference shards byte for byte, from the parser's
- * records and from a chunk list alone; records of known bytes.
+ * The shard builder: rebuilds the reference shards byte for byte, from the
+ * parser's records and from just a chunk list; and writes known records.
  */
 
 
@@ -31,7 +31,7 @@ static const uint8_t  test_sha256[32] = {
 };
 
 
-/* The chunk list of the reference file in the form of the store. */
+/* The chunk list of the reference file, in the store's format. */
 
 typedef struct {
     uint32_t         n;
@@ -167,7 +167,7 @@ test_from_chunks(void)
 }
 
 
-/* Passes every record of the parser straight to the builder. */
+/* Passes each record from the parser straight to the builder. */
 
 static xet_status_t
 test_rebuild(void *ctx, const xet_shard_record_t *rec)
@@ -244,7 +244,7 @@ test_zeros(const uint8_t *p, size_t n)
 }
 
 
-/* Each field is at its offset, with a distinct byte; other bytes are zero. */
+/* Each field is at its offset and has a distinct byte; other bytes are zero. */
 
 static void
 test_records(void)
@@ -352,7 +352,7 @@ test_records(void)
 }
 
 
-/* Chunk records of a block, keyed and not; out of memory. */
+/* Chunk records of a block, keyed and plain; out of memory. */
 
 static void
 test_block(void)
@@ -417,7 +417,10 @@ test_block(void)
 }
 
 
-/* Only chunks 2 and 4, of 0 to 4, are seen; a seen chunk 5 does not exist. */
+/*
+ * Of chunks 0 to 4, only 2 and 4 are seen; chunk 5 is marked as seen, but does
+ * not exist.
+ */
 
 static void
 test_part(void)

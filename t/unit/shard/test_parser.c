@@ -1,7 +1,7 @@
 
 /*
- * Shard parser: the reference shards, every split, every truncation, every
- * error, and values at and beyond every limit.
+ * The shard parser: reference shards, every split, every truncation, every
+ * error, and values at each limit and beyond.
  */
 
 
@@ -18,13 +18,13 @@
 
 typedef struct {
     unsigned            n;
-    unsigned            stop;      /* the record to fail at, from 1 */
+    unsigned            stop;      /* number of the record that fails, from 1 */
     xet_status_t        error;
     xet_shard_record_t  rec[TEST_RECORDS_MAX];
 } test_log_t;
 
 
-/* A shard that tests damage, with the offsets of its records. */
+/* The shard for the damage tests, with the offsets of its records. */
 
 typedef struct {
     xet_test_pool_t     pool;
@@ -100,10 +100,9 @@ test_same_log(const test_log_t *a, const test_log_t *b)
 
 
 /*
- * Records: 0 header; 1 file of 2 segments with verification and metadata (2-6);
- * 7 the empty file, with its metadata (8); 9 file of 1 segment with
- * verification (10-11); 12 end; 13 xorb of 2 chunks (14-15); 16 xorb without
- * chunks; 17 end.
+ * Records: 0 header; 1 file with 2 segments, verification and metadata (2-6); 7
+ * empty file with metadata (8); 9 file with 1 segment and verification (10-11);
+ * 12 end; 13 xorb with 2 chunks (14-15); 16 xorb without chunks; 17 end.
  */
 
 #define TEST_RECORDS  18
@@ -361,7 +360,7 @@ test_errors(void)
         memcpy(p, saved, c->width);
     }
 
-    /* the parser returns the handler's error, at every record */
+    /* the parser returns the handler's error, at any record */
 
     for (i = 1, n = 0; i <= TEST_RECORDS; i++) {
         test_log.stop = (unsigned) i;
@@ -382,7 +381,10 @@ test_errors(void)
 }
 
 
-/* Small shards: which records may be absent, and which files may be mixed. */
+/*
+ * Small shards: which records may be absent, and which kinds of files may be
+ * mixed.
+ */
 
 static void
 test_shapes(void)
@@ -475,7 +477,7 @@ test_shapes(void)
 }
 
 
-/* A xorb of 8192 chunks, a file of many segments: up to the exact limits. */
+/* A xorb of 8192 chunks, a file of many segments: exactly at the limits. */
 
 static void
 test_long(void)

@@ -1,7 +1,7 @@
 
 /*
- * Shard verifier: the reference file, files of random terms in random xorbs
- * (compared with a computation in one call), every error.
+ * The shard verifier: the reference file; random terms in random xorbs, checked
+ * against a one-shot computation; every error.
  */
 
 
@@ -90,7 +90,7 @@ test_slice(xet_shard_slice_t *slice, xet_shard_record_t *seg,
 
 
 /*
- * Random terms; the file hash is computed separately, from the list of chunks.
+ * Verifies random terms; the file hash is computed separately, from the chunks.
  */
 
 static void
@@ -355,7 +355,10 @@ test_errors(unsigned own)
 
         want = test_faults[fault].want;
 
-        /* a xorb of another owner counts as missing, even with other faults */
+        /*
+         * a xorb that the client does not own counts as missing, despite other
+         * faults
+         */
 
         if (!own && want != XET_OK && want != XET_INTERNAL) {
             want = XET_SHARD_XORB;
@@ -370,7 +373,7 @@ test_errors(unsigned own)
     xet_is_u64(xet_shard_verifier_term(&v, &seg, NULL, &s, &term),
                own ? XET_OK : XET_SHARD_XORB, "no verification hash");
 
-    /* dots in place of the ends: they do not increase */
+    /* the ends are overwritten with dots, so they do not increase */
 
     memset(x->raw_ends, '.', 4 * 10);
     memset(x->stored_ends, '.', 4 * 10);
@@ -382,7 +385,7 @@ test_errors(unsigned own)
 }
 
 
-/* Declared hashes: zeros and other values, with and without terms. */
+/* Declared hashes of files with and without terms: zeros and other values. */
 
 static void
 test_empty(void)
@@ -417,7 +420,10 @@ test_empty(void)
 }
 
 
-/* 8192 chunks in one term, and again out of order. */
+/*
+ * One term has all 8192 chunks, the next ones only the last and the first
+ * chunk.
+ */
 
 static void
 test_long(void)
@@ -495,7 +501,10 @@ test_pass(void *ctx, const xet_shard_record_t *rec)
 }
 
 
-/* A complete reference shard: one file of one term, verified from its list. */
+/*
+ * A complete reference shard: one file with one term, verified with its chunk
+ * list.
+ */
 
 static void
 test_reference(const char *name, uint64_t size)
@@ -564,7 +573,7 @@ test_references(void)
     test_reference(XET_REFERENCE "ev-population.csv.shard"
                    ".verification-no-footer", XET_REFERENCE_SIZE);
 
-    /* a xorb of one chunk has the hash of the chunk */
+    /* the hash of a single-chunk xorb is the hash of its chunk */
 
     (void) xet_hash_parse(&hash,
                           (const uint8_t *) "7ecc173ca401f28f6252d753534e7f88"

@@ -1,7 +1,7 @@
 
 /*
- * Builds a shard from the records of the parser: the builder must write the
- * same bytes again, except for a footer.
+ * Builds a shard from the parser's records: the builder must write the same
+ * bytes again, except for a footer.
  */
 
 #ifndef _XET_TEST_SHARD_H_INCLUDED_

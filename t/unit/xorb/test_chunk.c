@@ -57,7 +57,7 @@ test_scheme(unsigned scheme, const char *name)
 
     xet_ok(rc == XET_OK && memcmp(raw, out, RAW_LEN) == 0, "decodes");
 
-    /* the decoded bytes are right if the flipped bit is ignored by LZ4 */
+    /* if LZ4 ignores the flipped bit, the decoded bytes must be right */
 
     passed = 0;
     wrong = 0;
@@ -78,7 +78,7 @@ test_scheme(unsigned scheme, const char *name)
     xet_is_u64(wrong, 0, "no flip gives wrong bytes");
     xet_ok(passed < 8, "nearly every flip is found");
 
-    /* of exact length, so that ASan detects a read past it */
+    /* a block of the exact length, so that ASan detects a read past it */
 
     for (len = 0, passed = 0; len < body_len; len++) {
         copy = malloc(len ? len : 1);

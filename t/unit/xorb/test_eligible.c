@@ -1,6 +1,6 @@
 
 /*
- * The eligible chunks of a xorb: each is returned once, for any xorb.
+ * The eligible chunks of a xorb: each one is returned once, for any xorb.
  */
 
 
@@ -78,7 +78,7 @@ main(void)
 
     xet_ok(n == 30 && wrong == 0, "30 chunks over and over: the first 30");
 
-    /* all chunks are eligible, and all are in one slot of the table */
+    /* all chunks are eligible and in the same slot of the table */
 
     for (i = 0; i < XET_XORB_CHUNKS_MAX; i++) {
         set(i, 5, i, 0);

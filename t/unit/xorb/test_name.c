@@ -1,6 +1,6 @@
 
 /*
- * Names of stored xorbs: printing and parsing of their only valid form.
+ * Names of stored xorbs: printing and parsing; only one form is valid.
  */
 
 

@@ -16,11 +16,11 @@ typedef struct {
     uint64_t      payload;
     uint64_t      footer;
     unsigned      footers;
-    uint32_t      sum;                 /* of payload bytes and positions */
+    uint32_t      sum;                 /* checksum of payload and positions */
 } result_t;
 
 
-/* Feeds a piece of first bytes, then pieces of step bytes. */
+/* Feeds a piece of "first" bytes, then pieces of "step" bytes. */
 
 static result_t
 parse(const uint8_t *data, size_t len, size_t first, size_t step,
@@ -176,7 +176,7 @@ test_headers(void)
         unsigned      scheme;
         size_t        raw;
         xet_status_t  status;
-        size_t        taken;           /* bytes before the faulty one */
+        size_t        taken;           /* bytes before the faulty byte */
     } t[] = {
         { 1, 3, 0, 3, XET_XORB_VERSION, 0 },
         { 255, 3, 0, 3, XET_XORB_VERSION, 0 },

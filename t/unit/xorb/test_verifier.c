@@ -1,6 +1,6 @@
 
 /*
- * The xorb verifier: reference bytes, every error, every split and every
+ * The xorb verifier: reference xorbs, every error, every split and every
  * truncation of a small xorb, footers of both versions, and the limits.
  */
 
@@ -20,9 +20,9 @@
 
 typedef struct {
     xet_status_t          status;
-    uint64_t              stored;      /* sum of what feed reported */
+    uint64_t              stored;      /* bytes that feed reported */
     xet_xorb_info_t       info;        /* without the tables */
-    uint32_t              tables;      /* a checksum of them */
+    uint32_t              tables;      /* checksum of the tables */
 } verdict_t;
 
 
@@ -41,7 +41,7 @@ checksum(uint32_t sum, const uint8_t *p, size_t n)
 }
 
 
-/* Verifies a first piece of first bytes, then pieces of step bytes. */
+/* Verifies a piece of "first" bytes, then pieces of "step" bytes. */
 
 static verdict_t
 verify(const uint8_t *data, size_t len, size_t first, size_t step)
@@ -66,7 +66,7 @@ verify(const uint8_t *data, size_t len, size_t first, size_t step)
             rc = xet_xorb_verifier_feed(v, data + pos, n, &stored);
 
         } else {
-            /* a block of exact size, so that ASan detects a read past it */
+            /* a block of the exact size, so that ASan detects a read past it */
             piece = malloc(n);
             memcpy(piece, data + pos, n);
             rc = xet_xorb_verifier_feed(v, piece, n, &stored);
@@ -127,7 +127,7 @@ write_chunk(xet_xorb_writer_t *w, const uint8_t *data, size_t len,
 }
 
 
-/* Three chunks, one of each scheme, 2049 + 1600 + 100 bytes raw. */
+/* Makes three chunks, one per scheme, of 2049, 1600 and 100 raw bytes. */
 
 static xet_hash_t
 small_xorb(xorb_bytes_t *b, int footer)
@@ -266,7 +266,7 @@ test_small(void)
     xet_is_u64(r.stored, region, "  is not to be kept");
     expected = NULL;
 
-    /* a xorb of one chunk has the chunk's hash */
+    /* the hash of a single-chunk xorb is the hash of its chunk */
 
     b.len = 0;
     xorb_bytes_chunk(&b, 0, "hello", 5, 5);
@@ -583,7 +583,7 @@ test_limits(void)
     r = verify(b.data, b.len, 5, 7);
     xet_is_u64(r.status, XET_XORB_CHUNKS, "  in pieces");
 
-    /* the largest possible xorb: 1 GiB raw */
+    /* the largest valid xorb: 1 GiB raw */
 
     zeros = calloc(1, XET_CHUNK_MAX);
     packed = malloc(XET_CHUNK_MAX);
@@ -718,7 +718,7 @@ test_reference(void)
 }
 
 
-/* Checks hash and length of the first three chunks of the reference list. */
+/* Checks hash and length of the first three chunks in the reference list. */
 
 static void
 test_reference_list(void)

@@ -1,7 +1,7 @@
 
 /*
- * The xorb writer: its output is valid for all schemes, sizes and data; its
- * limits, its errors, and the choice of a scheme.
+ * The xorb writer: valid output for all schemes, sizes and kinds of data;
+ * limits, errors, and the choice of a scheme.
  */
 
 #include "xet_hash.h"
@@ -12,7 +12,7 @@
 
 typedef struct {
     unsigned      calls;
-    unsigned      fail_at;             /* the failing call, from 1 */
+    unsigned      fail_at;             /* number of the failing call, from 1 */
 } failing_t;
 
 
@@ -49,7 +49,10 @@ same_info(const xet_xorb_info_t *a, const xet_xorb_info_t *b)
 }
 
 
-/* Returns 1 if the bytes verify, match info, and have its stored size. */
+/*
+ * Returns 1 if the bytes pass verification, match info, and have its stored
+ * size.
+ */
 
 static int
 verifies(const xorb_bytes_t *b, const xet_xorb_info_t *info)
@@ -136,7 +139,7 @@ test_round_trips(void)
                                     (uint32_t) i);
         }
 
-        /* each of the first three schemes is the best one for some chunks */
+        /* each of the first three schemes is the best choice for some chunks */
 
         if (schemes[s] == XET_SCHEME_AUTO) {
             xet_is_u64(seen & 7, 7, "  as each chunk is smallest");
@@ -249,7 +252,7 @@ test_auto(void)
 
     is_auto(w, &b, XET_SCHEME_BG4_LZ4, "auto: integers");
 
-    /* resembles floats, but whole records of 16 bytes repeat */
+    /* the data resembles floats, but whole records of 16 bytes repeat */
 
     xorb_bytes_fill(raw, 3200, 'f', 1);
 
@@ -295,7 +298,7 @@ test_errors(void)
     xet_is_u64(xet_xorb_writer_add(w, raw, 10, 0, NULL), XET_INTERNAL,
                "a chunk behind the end");
 
-    /* a hash that the caller passes is used unchecked */
+    /* a hash from the caller is used unchecked */
 
     b.len = 0;
     memset(&hash, 7, sizeof(hash));

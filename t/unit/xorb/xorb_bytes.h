@@ -1,6 +1,6 @@
 
 /*
- * Builds valid and invalid xorbs by hand, for the tests and fuzzers of xorbs.
+ * Builds valid and invalid xorbs by hand, for the xorb tests and fuzzers.
  */
 
 #ifndef _XORB_BYTES_H_INCLUDED_
@@ -82,7 +82,7 @@ xorb_bytes_chunk(xorb_bytes_t *b, unsigned scheme, const void *data,
 }
 
 
-/* Noise for 'r', compressible data for 't', similar floats for 'f'. */
+/* Fills p by kind: 'r' noise; 't' compressible data; 'f' similar floats. */
 
 static inline void
 xorb_bytes_fill(uint8_t *p, size_t n, int kind, uint32_t seed)

@@ -44,7 +44,10 @@ save(const xet_zt_t *zt, xet_status_t status)
 }
 
 
-/* Builds n objects, all tied (with the same data), with names made by fmt. */
+/*
+ * Builds n objects that are all tied (have the same data); fmt makes their
+ * names.
+ */
 
 static void
 build(zt_bytes_t *b, uint64_t n, const char *fmt)
@@ -276,7 +279,10 @@ test_same(void)
 }
 
 
-/* Every truncation and every changed byte; and changed bits with a new hash. */
+/*
+ * Damages a saved verdict: every truncation, every byte changed, and every bit
+ * changed with a matching hash.
+ */
 
 static void
 test_damage(void)
@@ -318,7 +324,10 @@ test_damage(void)
 
     xet_is_u64(bad, 0, "cut or changed, it is not restored");
 
-    /* with a valid hash, such a verdict may be restored: it must be usable */
+    /*
+     * with a matching hash, a changed verdict may be restored, but must be
+     * usable
+     */
 
     good = 0;
     copy = malloc(saved_len);
@@ -380,7 +389,7 @@ test_verdicts(void)
     xet_is_u64(kept, XET_ZT_TOO_SHORT, "too short");
     xet_zt_destroy(again);
 
-    /* not a verdict on a file */
+    /* a verdict that is not about a file */
 
     (void) save(zt, XET_ZT_NO_OBJECT);
     kept = xet_zt_restore(&again, 7, &limits, saved, saved_len, NULL, 0);
@@ -420,7 +429,9 @@ test_overlaps(void)
             zt_component(&b, "u8", 64, 1 + i % 60);
         }
 
-        /* n objects overlap, with ranges of only 60 different lengths */
+        /*
+         * n objects that overlap; their ranges have only 60 different lengths
+         */
 
         zt_end(&b);
 

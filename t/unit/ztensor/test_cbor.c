@@ -1,6 +1,6 @@
 
 /*
- * The CBOR decoder: items of RFC 8949, appendix A; ill-formed input; limits;
+ * The CBOR decoder: items from RFC 8949, appendix A; ill-formed input; limits;
  * and that pieces of any size give the same items.
  */
 
@@ -169,7 +169,7 @@ unhex(uint8_t *dst, const char *hex)
 }
 
 
-/* want: the items, or the name and position of an error, as "!NAME@0". */
+/* want: the expected items; or "!NAME@0", an error's name and position. */
 
 static void
 check(const char *hex, unsigned flags, const char *want)
@@ -259,7 +259,7 @@ test_items(void)
         { "a26161016162820203", "{ /\"a\" 1 /\"b\" [ 2 3 ] }" },
         { "826161a161626163", "[ \"a\" { /\"b\" \"c\" } ]" },
 
-        /* containers as keys and values: keys and values still alternate */
+        /* containers as keys and as values: keys and values still alternate */
         { "a2820102a0a0820304", "{ /[ 1 2 ] { } /{ } [ 3 4 ] }" },
 
         { "5f423132413334ff", "!bad_manifest@6" },
@@ -301,7 +301,7 @@ test_malformed(void)
         { "a000", "!trailing_bytes@1" },
         { "6000", "!trailing_bytes@1" },
 
-        /* reserved */
+        /* reserved values */
         { "1c", "!bad_manifest@0" },
         { "3d", "!bad_manifest@0" },
         { "5e", "!bad_manifest@0" },
@@ -311,7 +311,7 @@ test_malformed(void)
         { "dc", "!bad_manifest@0" },
         { "fc", "!bad_manifest@0" },
 
-        /* items without an indefinite length */
+        /* types that have no indefinite length */
         { "1f", "!bad_manifest@0" },
         { "3f", "!bad_manifest@0" },
         { "df", "!bad_manifest@0" },
@@ -322,7 +322,7 @@ test_malformed(void)
         { "f800", "!bad_manifest@0" },
         { "f8ff", "!bad_manifest@0" },
 
-        /* breaks */
+        /* misplaced breaks */
         { "ff", "!bad_manifest@0" },
         { "81ff", "!bad_manifest@1" },
         { "a1ff", "!bad_manifest@0" },
@@ -332,7 +332,7 @@ test_malformed(void)
         { "9fc1ff", "!bad_manifest@2" },
         { "9f81ff", "!bad_manifest@2" },
 
-        /* counts and lengths past the end */
+        /* counts and lengths that extend past the end */
         { "41", "!bad_manifest@0" },
         { "4261", "!bad_manifest@0" },
         { "5b7fffffffffffffff61", "!bad_manifest@0" },
@@ -347,7 +347,7 @@ test_malformed(void)
         { "9f00", "!bad_manifest@2" },
         { "7f6161", "!bad_manifest@3" },
 
-        /* chunks */
+        /* strings in chunks */
         { "7f4161ff", "!bad_manifest@1" },
         { "5f6161ff", "!bad_manifest@1" },
         { "5f5f4161ffff", "!bad_manifest@1" },
@@ -392,7 +392,7 @@ test_utf8(void)
         { "63e282ac", "\"\xe2\x82\xac\"" },
         { "41ff", "h\"\xff\"" },
 
-        /* a character may not span chunks, nor be truncated by the end */
+        /* a character may neither span chunks nor be truncated by the end */
         { "7f62e28261acff", "!invalid_utf8@1" },
         { "7f61e26282acff", "!invalid_utf8@1" },
         { "7f61616182ff", "!invalid_utf8@3" }
@@ -472,7 +472,7 @@ test_deterministic(void)
 }
 
 
-/* Nested arrays, maps, tags, indefinite arrays, up to and past the limit. */
+/* Nests arrays, maps, tags and indefinite arrays up to the limit and beyond. */
 
 static void
 test_depth(void)
@@ -567,7 +567,7 @@ test_resume(void)
     xet_cbor_t       c;
     xet_cbor_item_t  item;
 
-    /* {"o": {"a": 1, "b": [2], "c": 3}}, from "b" on */
+    /* {"o": {"a": 1, "b": [2], "c": 3}}, starting at "b" */
 
     len = unhex(data, "a1616fa361610161628102616303");
 

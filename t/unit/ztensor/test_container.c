@@ -1,6 +1,7 @@
 
 /*
- * Both ends of a file: the four formats, wrong sizes, and truncated files.
+ * The start and the end of a file: the four formats, wrong sizes, and truncated
+ * files.
  */
 
 
@@ -256,7 +257,7 @@ test_short(zt_bytes_t *b)
     for (n = 0; n < b->len; n++) {
         got = zt_outcome(b->data, n, 1, NULL);
 
-        /* without its last 8 bytes, the file ends like a file of 1.0 */
+        /* without its last 8 bytes, the file ends like a format 1.0 file */
 
         want = (n < 16) ? "too_short" : (n == 173) ? "unsupported_version"
                : "bad_footer_magic";

@@ -1,7 +1,7 @@
 
 /*
- * Container 2: rules of its manifest that 1.x does not have, shards, and
- * seekable zstd.
+ * Container 2: the manifest rules that 1.x does not have, shards, and seekable
+ * zstd.
  */
 
 
@@ -14,8 +14,8 @@ static uint8_t  blob[12288];
 
 
 /*
- * {"objects": {"t": {"parts": {"data": {...}}, "shape": [n], "layout": "dense"
- * }}}, the keys in their order.
+ * The functions below write {"objects": {"t": {"parts": {"data": {...}},
+ * "shape": [n], "layout": "dense"}}}; the keys are in this order.
  */
 
 static void
@@ -40,7 +40,7 @@ object(zt_bytes_t *b, const char *name, unsigned fields)
 }
 
 
-/* Writes the rest of the object, after the fields of its part. */
+/* Writes the end of the object, after the fields of its part. */
 
 static void
 object_end(zt_bytes_t *b, uint64_t dim)
@@ -76,7 +76,7 @@ test_base(zt_bytes_t *b)
     b->data[b->manifest + 20] ^= 1;
     zt_is(b, "manifest_hash_mismatch", "a bit of its manifest");
 
-    /* the hash is checked first, even if there are other faults */
+    /* the hash is checked before everything else */
 
     begin(b);
     zt_put(b, "\xff\xff", 2);
@@ -229,7 +229,7 @@ test_parts(zt_bytes_t *b)
         zt_is(b, cases[i].want, cases[i].name);
     }
 
-    /* no parts; unknown fields, also with keys that are not text */
+    /* no parts; unknown fields, including keys that are not text */
 
     zt_begin_2(b, NULL, 0);
     zt_map(b, 1);
@@ -259,7 +259,7 @@ test_parts(zt_bytes_t *b)
 }
 
 
-/* A sparse object, with its parts sorted by key. */
+/* Builds a sparse object, with its parts sorted by key. */
 
 static void
 test_sparse(zt_bytes_t *b)
@@ -328,7 +328,7 @@ test_sparse(zt_bytes_t *b)
 }
 
 
-/* A root with a table of one shard of the given size. */
+/* Builds a root whose table has one shard of the given size. */
 
 static void
 shards(zt_bytes_t *b, const char *name, uint64_t size, const char *digest)
@@ -404,7 +404,7 @@ test_shards(zt_bytes_t *b)
 }
 
 
-/* Many shards; ranges of one do not overlap those of another. */
+/* Builds many shards; ranges in one shard do not overlap those in another. */
 
 static void
 test_many_shards(zt_bytes_t *b)
@@ -511,7 +511,7 @@ on_verify(void *ctx, xet_zt_object_t *o)
 }
 
 
-/* damage: 0 none, 1 the digest, 2 the data, 3 the length */
+/* damage: 0 none; 1 the digest; 2 the data; 3 the length */
 
 static void
 seekable(zt_bytes_t *b, unsigned damage)
@@ -531,7 +531,7 @@ seekable(zt_bytes_t *b, unsigned damage)
              (unsigned long long) XXH3_64bits(plain, sizeof(plain))
              + (damage == 1));
 
-    /* two frames with check sums, and the table */
+    /* two frames with checksums, and the seek table */
 
     ctx = ZSTD_createCCtx();
     ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 1);

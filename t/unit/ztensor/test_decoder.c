@@ -72,7 +72,7 @@ stream(const uint8_t *in, size_t in_len, int known, uint64_t expected,
 }
 
 
-/* All ways to decode must give the same verdict and the same bytes. */
+/* Checks that all ways to decode give the same verdict and the same bytes. */
 
 static void
 check(const uint8_t *in, size_t in_len, size_t expected, xet_status_t want,
@@ -147,7 +147,7 @@ compress(uint8_t *dst, size_t room, size_t len, int level, int checksum,
 }
 
 
-/* Compresses like the format's writers: the size is unknown at the start. */
+/* Compresses as the format's writers do: without announcing the size. */
 
 static size_t
 compress_stream(uint8_t *dst, size_t room, size_t len, int level)
@@ -230,12 +230,12 @@ test_frames(uint8_t *buf, size_t room)
     n = compress_stream(buf, room, 0, 3);
     check(buf, n, 0, XET_OK, "a frame of nothing, 9 bytes as it is written");
 
-    /* libzstd checks the sizes of blocks only when it streams */
+    /* libzstd checks the block sizes only in streaming mode */
 
     check((const uint8_t *) "\x28\xb5\x2f\xfd\x20\0\x03\0\0^", 10, 0,
           XET_ZT_ZSTD, "a block of a byte in a window of nothing");
 
-    /* libzstd does not check the size of an empty frame when it streams */
+    /* libzstd does not check the size of an empty frame in streaming mode */
 
     check((const uint8_t *) "\x28\xb5\x2f\xfd\x20\x20\x01\0\0", 9, 0,
           XET_ZT_ZSTD, "a frame of nothing that tells 32 bytes");
@@ -259,7 +259,7 @@ test_frames(uint8_t *buf, size_t room)
     check(buf, n, 0, XET_OK, "one to be skipped alone");
     check(buf, n, 8, XET_ZT_LENGTH, "which has no content");
 
-    /* frames of old versions of zstd */
+    /* frames from old versions of zstd */
 
     memset(buf, 0, 64);
     xet_put_u32(buf, 0xfd2fb527);
@@ -300,7 +300,7 @@ test_limits(uint8_t *buf, size_t room)
     xet_ok(rc == XET_ZT_DECODE_SIZE && len == 4999, "not announced: %zu",
            len);
 
-    /* 32 MiB of zeros in a kilobyte: 256 blocks of 128 KiB */
+    /* one kilobyte decodes to 32 MiB of zeros: 256 blocks of 128 KiB */
 
     memcpy(buf, "\x28\xb5\x2f\xfd\x00\x38", 6);
 
@@ -320,7 +320,7 @@ test_limits(uint8_t *buf, size_t room)
     rc = stream(buf, n, 1, 8, 4096, 65536, &limits, NULL, &len);
     xet_ok(rc == XET_ZT_LENGTH && len == 8, "nor than expected");
 
-    /* windows of 8 MiB, of the next larger size, and of 2 GiB */
+    /* a window of 8 MiB, the next larger size, and 2 GiB */
 
     xet_zt_decode_limits_init(&limits);
 
@@ -339,7 +339,7 @@ test_limits(uint8_t *buf, size_t room)
     xet_is_u64(xet_zt_decode(buf, 17, out, 8), XET_OK, "but at once");
     xet_ok(memcmp(out, "12345678", 8) == 0, "of eight bytes");
 
-    /* the limit is also checked if input and output fit into one call */
+    /* the limit also applies if one call takes all input and output */
 
     n = compress(buf, room, 2000, 3, 0, 1);
     limits.window_log = 10;
@@ -367,7 +367,7 @@ test_again(uint8_t *buf, size_t room)
     xet_zt_decoder_t        *d;
     xet_zt_decode_limits_t   limits;
 
-    /* one decoder is used for many components, also after errors */
+    /* one decoder for many components, also after errors */
 
     xet_zt_decode_limits_init(&limits);
 

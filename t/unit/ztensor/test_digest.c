@@ -1,7 +1,7 @@
 
 /*
- * Checksums compared with published vectors, and digests from their text to a
- * verdict.
+ * Checksums compared with published vectors; and the whole path from a digest's
+ * text to the verdict.
  */
 
 
@@ -52,7 +52,10 @@ test_crc32c(void)
 }
 
 
-/* Bytes i * i * 7 + i * 13 + (i >> 8); the hashes are of another library. */
+/*
+ * Input bytes: i * i * 7 + i * 13 + (i >> 8); the expected hashes are from
+ * another library.
+ */
 
 static void
 test_xxh3(void)

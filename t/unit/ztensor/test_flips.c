@@ -1,8 +1,9 @@
 
 /*
  * A damaged file of 300 tensors: every prefix of the file, every prefix of its
- * manifest, and every byte changed.  The reader does not crash or loop, the
- * verdict is no internal error and does not depend on the split of the input.
+ * manifest, and every byte changed.  The reader must not crash or loop.  The
+ * verdict is never an internal error, and does not depend on the split of the
+ * input.
  */
 
 
@@ -15,7 +16,7 @@
 typedef struct {
     unsigned  n;
     uint64_t  sum;
-    uint64_t  offset;                  /* of the error */
+    uint64_t  offset;                  /* offset of the error */
 } walked_t;
 
 
@@ -68,7 +69,7 @@ count(void *ctx, xet_zt_object_t *o)
     walked = ctx;
     walked->n++;
 
-    /* read every string, so that a sanitizer detects a bad one */
+    /* reads every string, so that a sanitizer detects a bad one */
 
     for (i = 0; i < o->name.len; i++) {
         walked->sum += o->name.data[i];
@@ -185,7 +186,7 @@ test_flips(const zt_bytes_t *b)
 
     for (i = 0; i < b->len; i++) {
 
-        /* blobs are not read, so one byte in each is enough */
+        /* blobs are not read, so changing one byte in each is enough */
 
         if (i >= 64 && i < b->manifest && i % 64 != 0) {
             continue;

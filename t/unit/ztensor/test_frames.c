@@ -1,6 +1,6 @@
 
 /*
- * The parser of frames, which does not decode, compared with libzstd: both must
+ * The frame parser, which does not decode, compared with libzstd: both must
  * accept the same complete frames, in pieces of any size.
  */
 
@@ -17,7 +17,7 @@
 static uint8_t  out[ROOM];
 
 
-/* Feeds step bytes at a time, from blocks of exact size. */
+/* Feeds step bytes at a time, each in a block of the exact size. */
 
 static xet_status_t
 walk(xet_zt_frames_t *f, const uint8_t *data, size_t len, size_t step)
@@ -113,7 +113,7 @@ test_frames(void)
 }
 
 
-/* For every damaged bit, compares the result with that of libzstd. */
+/* Damages each bit, and compares the result with that of libzstd. */
 
 static void
 test_damage(void)
@@ -166,7 +166,7 @@ test_damage(void)
         rc = (walk(&f, out, n, 5) == XET_OK);
         sound += (rc == 1);
 
-        /* a block of more than 128 KiB is rejected at once */
+        /* a block of more than 128 KiB is rejected at its header */
 
         wrong += rc && len == 0;
         wrong += !rc && f.n

@@ -1,6 +1,6 @@
 
 /*
- * The responses as JSON, parsed with jansson and checked member by member.
+ * The JSON responses, parsed with jansson and checked member by member.
  */
 
 
@@ -22,7 +22,7 @@ text_of(const xet_buf_t *b)
 }
 
 
-/* data is CBOR: a map of definite or indefinite length. */
+/* data is a CBOR map of definite or indefinite length. */
 
 static void
 attributes_are(const char *data, size_t len, const char *want)
@@ -99,7 +99,7 @@ test_attributes(void)
     attributes("\xa1\x61" "a\xfb\x42\x3b\x8f\x8d\x6c\x68\x0a\x00",
                "{\"a\":118372527208.03906}");
 
-    /* tags, and nested */
+    /* tags, and nested containers */
     attributes("\xa1\x61" "a\xc1\xc2\x05", "{\"a\":5}");
     attributes("\xa2\x61" "a\xa1\x61" "b\x80\x61" "c\x82\xa0\x9f\xff",
                "{\"a\":{\"b\":[]},\"c\":[{},[]]}");
@@ -120,7 +120,7 @@ test_attributes(void)
 }
 
 
-/* Zero bytes of all lengths near the size of one encoded piece. */
+/* Encodes zero bytes of all lengths near the size of one encoded piece. */
 
 static void
 test_base64(void)
@@ -160,7 +160,9 @@ test_base64(void)
 }
 
 
-/* The deepest nesting of a manifest, at its depth within a listing. */
+/*
+ * The deepest nesting that a manifest allows, inside the levels of a listing.
+ */
 
 static void
 test_depth(void)
@@ -181,7 +183,7 @@ test_depth(void)
         data[len++] = (char) 0xa1;
         data[len++] = 0x60;
 
-        /* 29 containers; a listing adds three around them */
+        /* 29 containers; a listing adds three more around them */
 
         for (i = 1; i < 29; i++) {
             data[len++] = (char) 0x81;
@@ -349,7 +351,7 @@ test_list(zt_bytes_t *b)
 
     xet_is_u64(rc, XET_OK, "the file of the listing");
 
-    /* 2^64 - 1 exceeds the integers of jansson */
+    /* 2^64 - 1 is too large for jansson's integers */
 
     root = list(b, zt, 0, 2, 1 << 20);
 
@@ -408,7 +410,7 @@ test_list(zt_bytes_t *b)
     xet_ok(is_text(json_array_get(objects, 1), "name", "z"), "the last one");
     json_decref(root);
 
-    /* a page limited by bytes still has at least one object */
+    /* a page with a byte limit still has at least one object */
 
     root = list(b, zt, 0, 1000, 1);
     xet_ok(json_array_size(json_object_get(root, "objects")) == 1

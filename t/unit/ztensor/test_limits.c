@@ -1,6 +1,6 @@
 
 /*
- * Each limit of the manifest: values at the limit, and one more.
+ * Each limit of the manifest: values at the limit, and one beyond it.
  */
 
 
@@ -21,7 +21,10 @@ is_limited(const zt_bytes_t *b, const xet_zt_limits_t *limits,
 }
 
 
-/* Begins a file with one object; the caller writes the object and the end. */
+/*
+ * Begins a file with one object; the caller writes the object and the file's
+ * end.
+ */
 
 static void
 object_begin(zt_bytes_t *b)
@@ -85,7 +88,7 @@ test_names(zt_bytes_t *b)
 }
 
 
-/* a file of n objects, with the given number of components each */
+/* Builds a file of n objects with the given number of components each. */
 
 static void
 objects(zt_bytes_t *b, unsigned n, unsigned roles, int indefinite)
@@ -179,7 +182,7 @@ test_counts(zt_bytes_t *b)
 }
 
 
-/* Begins a file of n attributes, which the caller writes, without objects. */
+/* Begins a file with n attributes, which the caller writes, and no objects. */
 
 static void
 attributes_begin(zt_bytes_t *b, unsigned n)
@@ -232,7 +235,7 @@ test_keys(zt_bytes_t *b)
 }
 
 
-/* depth is the depth of the innermost array in an object's attributes. */
+/* Builds an object whose attributes have an innermost array at this depth. */
 
 static void
 nested(zt_bytes_t *b, unsigned depth, unsigned byte)
@@ -322,7 +325,7 @@ test_rank(zt_bytes_t *b)
 }
 
 
-/* Attributes are echoed up to the limit, and omitted if they are longer. */
+/* Attributes are echoed up to the limit; longer ones are omitted. */
 
 static void
 test_cut(zt_bytes_t *b)
@@ -335,7 +338,7 @@ test_cut(zt_bytes_t *b)
     xet_zt_limits_init(&limits);
     xet_is_u64(limits.attributes, 1 << 20, "1 MiB of attributes echoed");
 
-    /* kept as bf .. ff: two bytes around a key of one byte and a text */
+    /* bf .. ff: two bytes around a key of one byte and a text */
 
     limits.attributes = 100;
 

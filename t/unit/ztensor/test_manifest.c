@@ -1,13 +1,16 @@
 
 /*
- * Manifests: accepted ones, rejected ones, and the names of the errors.
+ * Manifests: valid ones, invalid ones, and the names of the errors.
  */
 
 
 #include "zt_bytes.h"
 
 
-/* Begins a file with one object; the caller writes the object and the end. */
+/*
+ * Begins a file with one object; the caller writes the object and the file's
+ * end.
+ */
 
 static void
 object_begin(zt_bytes_t *b)
@@ -101,7 +104,7 @@ test_types(zt_bytes_t *b)
 }
 
 
-/* Keys that other readers accept, because of serde's packed encoding. */
+/* Key forms that other readers accept because of serde's packed encoding. */
 
 static void
 test_keys_of_records(zt_bytes_t *b)
@@ -235,7 +238,7 @@ test_missing(zt_bytes_t *b)
 }
 
 
-/* {"version", "attributes": value, "objects": {}} */
+/* Builds {"version", "attributes": value, "objects": {}}. */
 
 static void
 attributes(zt_bytes_t *b, const void *value, size_t len)
@@ -331,8 +334,8 @@ test_duplicates(zt_bytes_t *b)
     zt_is(b, "duplicate_key", "offset twice");
 
     /*
-     * Two equal names among many, far apart; names that fill their slot, and
-     * longer ones, which are hashed.
+     * two equal names, far apart among many; names that fill their slot, and
+     * longer names, which are hashed
      */
 
     for (n = 14; n <= 300; n += (n < 18) ? 1 : 71) {

@@ -1,6 +1,6 @@
 
 /*
- * The rules for an object: ranges, shapes, types and formats; and for two
+ * The rules for one object: ranges, shapes, types and formats; and for two
  * objects that overlap.
  */
 
@@ -292,7 +292,7 @@ test_formats(zt_bytes_t *b)
     size_t    i;
     uint64_t  shape[3] = { 2, 4, 3 };
 
-    /* shape 2 by 4, three elements */
+    /* the shape is 2 by 4, with three elements */
 
     static const struct {
         const char  *name;
@@ -545,7 +545,7 @@ pick(void *ctx, xet_zt_object_t *o)
 
     if (o->name.data[0] == 'r') {
 
-        /* f32[3, 4] at 64 */
+        /* f32[3, 4] at offset 64 */
 
         xet_ok(c != NULL && xet_zt_component_seekable(c), "raw: seekable");
         xet_ok(xet_zt_component_range(c, &region, &range) == XET_OK

@@ -1,6 +1,6 @@
 
 /*
- * URL arguments: each argument, escapes, unsupported ones, and numbers.
+ * URL arguments: each argument, escapes, unsupported arguments, and numbers.
  */
 
 
@@ -17,7 +17,7 @@ static uint8_t         room[4096];
 static xet_zt_query_t  q;
 
 
-/* Parses a copy of exact size, so that a read past it is detected. */
+/* Parses a block of the exact size, so that ASan detects a read past it. */
 
 static xet_status_t
 parse(unsigned wanted, const char *args)

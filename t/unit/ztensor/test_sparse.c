@@ -1,8 +1,8 @@
 
 /*
- * Indices of sparse objects: each rule of each format, kept and violated; the
- * components in every order, in pieces of every size, with and without memory;
- * small random objects compared with a simple check.
+ * Indices of sparse objects: each rule of each format, followed and violated;
+ * the components in every order, in pieces of every size, with and without
+ * memory; small random objects, compared with a simple check.
  */
 
 
@@ -131,7 +131,9 @@ text(xet_zt_text_t *t, const char *s)
 }
 
 
-/* Makes the object; if known, the manifest has the lengths of components. */
+/*
+ * Makes the object.  If known is set, the manifest has the component lengths.
+ */
 
 static void
 make(const case_t *c, int known)
@@ -180,7 +182,7 @@ make(const case_t *c, int known)
 }
 
 
-/* Returns the final result, with the components in this order. */
+/* Returns the final result for components in this order. */
 
 static xet_status_t
 check(xet_zt_sparse_t *s, const case_t *c, const unsigned *order, size_t step)
@@ -252,7 +254,7 @@ test_cases(void)
 
             for (k = 0; k < 6; k++) {
 
-                /* coordinates of unknown number: values come first */
+                /* if the number of coordinates is unknown, values come first */
 
                 if ((object.n == 2 && (orders[k][0] == 2
                                        || orders[k][1] == 2))
@@ -276,7 +278,7 @@ test_cases(void)
 }
 
 
-/* Without memory, checks that need memory are reported as not done. */
+/* Without memory, checks that need it are reported as not done. */
 
 static void
 test_memory(void)
@@ -307,7 +309,7 @@ test_memory(void)
     xet_is_u64(checked, 18, "container 1 takes no memory");
     xet_is_u64(left, 8, "container 2 is not checked without");
 
-    /* coordinates of unknown number */
+    /* the number of coordinates is unknown */
 
     make(&cases[13], 0);
     xet_is_u64(check(s, &cases[13], orders[2], 8), XET_ZT_UNCHECKED,
@@ -317,7 +319,9 @@ test_memory(void)
 }
 
 
-/* Reads two pointers; memory is cleared for the declared number of values. */
+/*
+ * Two pointers are read; memory is cleared for the declared number of values.
+ */
 
 static void
 test_cleared(void)
@@ -346,7 +350,7 @@ test_cleared(void)
 }
 
 
-/* Different lengths of components, which are only known after decoding. */
+/* Component lengths that differ and are only known after decoding. */
 
 static void
 test_lengths(void)
@@ -373,7 +377,7 @@ test_lengths(void)
 }
 
 
-/* Returns 1 if the coordinates of a case are distinct, by counting. */
+/* Returns 1 if all coordinates of a case are distinct, by counting them. */
 
 static int
 distinct(const case_t *c)

@@ -1,7 +1,7 @@
 
 /*
- * Limits on the work for a component, per call and in total, because a few
- * kilobytes of zstd can decode to megabytes.
+ * Limits on the work for a component, per call and in total: a few kilobytes of
+ * zstd can decode to megabytes.
  */
 
 
@@ -26,7 +26,7 @@ static xet_zt_component_t   component;
 static xet_zt_region_t      region;
 
 
-/* Makes a frame without a declared size, whose blocks repeat a byte. */
+/* Makes a frame without a declared size; its blocks repeat one byte. */
 
 static void
 make(int known, uint64_t decoded)
@@ -91,8 +91,8 @@ start(void)
 
 
 /*
- * Feeds the data in steps, with a limit on the work per call; returns the
- * maximum work of a call.
+ * Feeds the data in steps, with a limit on the work per call.  Returns the most
+ * work that a call did.
  */
 
 static uint64_t
@@ -168,7 +168,7 @@ test_room(void)
 }
 
 
-/* Decoding stops at once if there is more data than declared, or permitted. */
+/* Decoding stops as soon as there is more data than declared or allowed. */
 
 static void
 test_limit(void)

@@ -1,7 +1,7 @@
 
 /*
- * Pages of a large file: pages of any size from any object, look-ups, and the
- * memory that they need.
+ * Pages of a large file: pages of any size, starting at any object, look-ups,
+ * and the memory that these need.
  */
 
 
@@ -11,11 +11,13 @@
 #define OBJECTS  100000
 #define STEP     65536
 
-/* what docs/ztensor.md allows: 400 KiB, 16 bytes an object, 24 a component */
+/*
+ * docs/ztensor.md allows 400 KiB, plus 16 bytes per object and 24 per component
+ */
 #define MEMORY   (400 * 1024 + OBJECTS * (16 + 24) * 3 / 2)
 
 
-/* Defined with AddressSanitizer only. */
+/* Only defined with AddressSanitizer. */
 
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
@@ -59,7 +61,7 @@ build(zt_bytes_t *b, uint64_t n, int indefinite)
         snprintf(name, sizeof(name), "model.layers.%llu.weight",
                  (unsigned long long) i);
 
-        /* all objects are tied: they have the same data */
+        /* all objects are tied: they share their data */
 
         zt_dense(b, name, 1, 4);
         zt_component(b, "f32", 64, 4);
@@ -154,7 +156,7 @@ test_pages(const zt_bytes_t *b, const xet_zt_t *zt)
            "%llu bytes read for one on average",
            (unsigned long long) (bytes / 200));
 
-    /* the first and the last object */
+    /* read the first and the last object */
 
     memset(&page, 0, sizeof(page));
     page.first = select.first = OBJECTS - 1;
@@ -272,7 +274,7 @@ test_errors(const zt_bytes_t *b, const xet_zt_t *zt)
     rc = zt_walk_all(zt, b->data, STEP, NULL, on_error, NULL);
     xet_is_u64(rc, XET_NOMEM, "an error of the handler ends the walk");
 
-    /* a file that has changed meanwhile */
+    /* the file has changed in the meantime */
 
     data = malloc(b->len);
     memcpy(data, b->data, b->len);
@@ -336,7 +338,7 @@ test_memory(const zt_bytes_t *b)
 }
 
 
-/* Numbers of objects around those at which every second index is dropped. */
+/* Numbers of objects near those at which every second index is dropped. */
 
 static void
 test_index(void)

@@ -1,6 +1,6 @@
 
 /*
- * Every file of the reference data, in pieces of any size, has the outcome that
+ * Each reference file, in pieces of any size, has the outcome that
  * docs/ztensor.md and the tables shipped with the files define.
  *
  * An outcome is the code of the file or of each object, then the result of
@@ -30,7 +30,7 @@ typedef struct {
 typedef struct {
     char                text[WORDS_MAX];
     size_t              len;
-    char                last[64];      /* a run of equal words */
+    char                last[64];      /* last word, for runs of equal words */
     unsigned            run;
 } words_t;
 
@@ -276,7 +276,7 @@ verify_component(context_t *c, const xet_zt_object_t *o,
 
     rc = xet_zt_verifier_start(c->verifier, &region, o, component, &range);
 
-    /* pieces of 1, 4, 13, ... bytes */
+    /* feed pieces of 1, 4, 13, ... bytes */
 
     for (n = 1; rc == XET_AGAIN && range.start < range.end; n = n * 3 + 1) {
 
@@ -367,7 +367,7 @@ warnings(const xet_zt_t *zt)
 }
 
 
-/* got and verify have room for a little more than WORDS_MAX bytes. */
+/* got and verify have room for slightly more than WORDS_MAX bytes. */
 
 static void
 outcome(const uint8_t *data, size_t len, size_t step, char *got, char *verify,

@@ -1,6 +1,6 @@
 
 /*
- * Builds zTensor files in memory, and reads them with the core.
+ * Builds zTensor files in memory, and reads them with the core library.
  */
 
 #ifndef _XET_ZT_BYTES_H_INCLUDED_
@@ -19,7 +19,7 @@ typedef struct {
     uint8_t  *data;
     size_t    len;
     size_t    room;
-    size_t    manifest;                /* where it begins */
+    size_t    manifest;                /* start of the manifest */
 } zt_bytes_t;
 
 
@@ -57,7 +57,7 @@ zt_put_fill(zt_bytes_t *b, unsigned byte, size_t n)
 }
 
 
-/* Writes a CBOR head in its shortest form. */
+/* Writes a CBOR head in the shortest form. */
 
 static inline void
 zt_head(zt_bytes_t *b, unsigned major, uint64_t value)
@@ -117,7 +117,7 @@ zt_field_text(zt_bytes_t *b, const char *key, const char *value)
 }
 
 
-/* {"shape": [0, ...], "format": "...", "components": {n ... */
+/* Writes {"shape": [0, ...], "format": "...", "components": {n ... */
 
 static inline void
 zt_object(zt_bytes_t *b, unsigned rank, const char *format, unsigned n)
@@ -132,7 +132,7 @@ zt_object(zt_bytes_t *b, unsigned rank, const char *format, unsigned n)
 }
 
 
-/* Writes a header of 64 bytes, then a blob; the manifest may follow. */
+/* Writes a 64-byte header, then a blob; the manifest may follow. */
 
 static inline void
 zt_begin(zt_bytes_t *b, const void *blob, size_t len)
@@ -147,7 +147,7 @@ zt_begin(zt_bytes_t *b, const void *blob, size_t len)
 }
 
 
-/* {"version": "1.1.0", "objects": {n ... */
+/* Writes {"version": "1.1.0", "objects": {n ... */
 
 static inline void
 zt_root(zt_bytes_t *b, uint64_t n)
@@ -205,7 +205,7 @@ zt_end_2(zt_bytes_t *b)
 }
 
 
-/* Writes a dense object with a component "data", up to its fields. */
+/* Writes a dense object with one component "data", up to the fields of it. */
 
 static inline void
 zt_dense(zt_bytes_t *b, const char *name, uint64_t dim, unsigned fields)
@@ -233,7 +233,7 @@ zt_component(zt_bytes_t *b, const char *dtype, uint64_t offset,
 }
 
 
-/* Builds the file of docs/ztensor.md, section 5: one f32[2] at 64. */
+/* Builds the example file of docs/ztensor.md, section 5: one f32[2] at 64. */
 
 static inline void
 zt_base(zt_bytes_t *b)
@@ -246,7 +246,7 @@ zt_base(zt_bytes_t *b)
 }
 
 
-/* Checks a file, fed step bytes at a time. */
+/* Checks a file that is fed step bytes at a time. */
 
 static inline xet_zt_t *
 zt_open(const uint8_t *data, size_t len, size_t step,
@@ -286,7 +286,7 @@ zt_open(const uint8_t *data, size_t len, size_t step,
         n = (size_t) (range.end - range.start);
         n = (n < step) ? n : step;
 
-        /* a block of exact size, so that a read past it is detected */
+        /* a block of the exact size, so that ASan detects a read past it */
 
         memcpy(piece, data + range.start, n);
         (void) xet_zt_feed(zt, piece, n);
@@ -311,7 +311,7 @@ zt_status(const zt_bytes_t *b)
 }
 
 
-/* Adds the number of bytes read to bytes. */
+/* Walks the objects, and adds the number of bytes read to *bytes. */
 
 static inline xet_status_t
 zt_walk_count(const xet_zt_t *zt, const uint8_t *data, size_t step,
@@ -357,7 +357,7 @@ zt_walk_all(const xet_zt_t *zt, const uint8_t *data, size_t step,
 }
 
 
-/* Collects the error codes of all objects, as "t:misaligned,u:ok". */
+/* Collects the error codes of all objects as text: "t:misaligned,u:ok". */
 
 typedef struct {
     char      text[4096];
