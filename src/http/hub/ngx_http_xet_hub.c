@@ -20,7 +20,7 @@
 #include "ngx_http_xet_upload.h"
 
 
-#define NGX_HTTP_XET_HUB_ME  "me"              /* alias of the caller */
+#define NGX_HTTP_XET_HUB_ME  "me"              /* alias for the caller's name */
 
 
 static ngx_int_t ngx_http_xet_hub_names(ngx_http_request_t *r,
@@ -196,8 +196,7 @@ ngx_http_xet_hub_owner(ngx_http_xet_hub_t *hub, ngx_str_t *owner)
 
 
 /*
- * Determines the base URLs of this server, the caller, and the caller's name
- * spaces.
+ * Determines this server's base URLs, the caller, and the caller's name spaces.
  */
 
 static ngx_int_t
@@ -311,7 +310,7 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 }
 
 
-/* Sets the initial permissions: no name spaces, and no repo from a token. */
+/* Sets the initial permissions: no name spaces, and no limit to one repo. */
 
 static ngx_int_t
 ngx_http_xet_hub_rights(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
@@ -372,7 +371,9 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* all name spaces for "*", or if the server can't distinguish callers */
+    /*
+     * allow all name spaces for "*", or if the server can't distinguish callers
+     */
 
     if ((others.len == 1 && others.data[0] == '*')
         || (xlcf->auth != NGX_HTTP_XET_AUTH_TOKEN && xlcf->hub_user == NULL
@@ -421,7 +422,7 @@ ngx_http_xet_hub_nobody(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
      * A token that is limited to a repo gives its holder access to the repo.
      * But a token issued by a Hub gives access to file data only, because an
      * anonymous caller could get one while the repo was public.  Such a token
-     * does not make private repos visible, and an anonymous holder gets none of
+     * does not make private repos visible, and an anonymous holder does not get
      * the configured name spaces.
      */
 
@@ -452,7 +453,7 @@ ngx_http_xet_hub_nobody(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 }
 
 
-/* Adds a name space, unless its name is not in canonical form. */
+/* Adds a name space if its name is in canonical form. */
 
 static ngx_int_t
 ngx_http_xet_hub_space(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,

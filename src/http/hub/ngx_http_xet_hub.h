@@ -23,7 +23,7 @@ struct ngx_http_xet_hub_s {
     const ngx_http_xet_match_t      *match;
     ngx_http_xet_hub_asked_t         asked;
     ngx_str_t                        rev;      /* "main" by default */
-    ngx_str_t                        path;     /* in the repo; not NULL */
+    ngx_str_t                        path;     /* path in the repo; not NULL */
     ngx_str_t                        who;
     ngx_array_t                      spaces;   /* ngx_str_t of the caller */
     ngx_str_t                        origin;   /* such as http://host */
@@ -64,9 +64,9 @@ ngx_int_t ngx_http_xet_hub_enter(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, xet_scope_e does);
 
 /*
- * ngx_http_xet_hub_path.c: gets the path below "xet_hub_base" as the client
- * has sent it, starting with "/".  The path is empty if the request is not
- * below "xet_hub_base".
+ * ngx_http_xet_hub_path.c: gets the path below "xet_hub_base" as sent by the
+ * client, starting with "/".  The path is empty if the request is not below
+ * "xet_hub_base".
  */
 ngx_int_t ngx_http_xet_hub_path(ngx_http_request_t *r, ngx_str_t *path);
 
@@ -94,7 +94,8 @@ void ngx_http_xet_hub_owner(ngx_http_xet_hub_t *hub, ngx_str_t *owner);
 void ngx_http_xet_hub_note(ngx_http_request_t *r, ngx_http_xet_hub_t *hub);
 
 /*
- * Returns the state of a request, after the handler of its route was called.
+ * Returns the state of a request to a Hub.  Use it only after the handler of
+ * the route was called.
  */
 #define ngx_http_xet_hub_get(r)                                               \
     ((ngx_http_xet_ctx_t *)                                                   \
@@ -107,15 +108,15 @@ void ngx_http_xet_hub_note(ngx_http_request_t *r, ngx_http_xet_hub_t *hub);
  */
 
 /*
- * Sends the error of a body that was parsed, as ngx_http_xet_error_status().
+ * Sends an error found while parsing a body, like ngx_http_xet_error_status().
  * For XET_HUB_UNSAFE the message contains the unsafe part of the path.
  */
 ngx_int_t ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status);
 
 /*
- * For functions that check a request and return NGX_OK if it may continue: send
- * an error and return NGX_DONE.  A content handler must return this NGX_DONE,
- * and a callback must pass it to ngx_http_finalize_request().
+ * Send an error and return NGX_DONE, for use in functions that return NGX_OK if
+ * the request may continue.  A content handler must return this NGX_DONE, and a
+ * callback must pass it to ngx_http_finalize_request().
  */
 ngx_int_t ngx_http_xet_hub_deny(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
@@ -135,8 +136,8 @@ ngx_int_t ngx_http_xet_hub_much(ngx_http_request_t *r);
 void ngx_http_xet_hub_wait(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
- * Responds to a row whose status is not 200: sends the error in the row, or
- * for 307 the new location of the repo.
+ * Responds to a row whose status is not 200: sends the error in the row, or for
+ * status 307 a redirect to the new location of the repo.
  */
 ngx_int_t ngx_http_xet_hub_refuse(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
@@ -167,7 +168,7 @@ ngx_int_t ngx_http_xet_hub_headers(ngx_http_request_t *r);
 void ngx_http_xet_hub_answered(ngx_http_request_t *r, ngx_int_t rc);
 void ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc);
 
-/* The handler of a statement that adds data and may exceed a quota. */
+/* Handles the result of a statement that adds data and may exceed a quota. */
 void ngx_http_xet_hub_added(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
@@ -190,17 +191,23 @@ ngx_int_t ngx_http_xet_hub_row(ngx_http_request_t *r, ngx_int_t rc,
 ngx_int_t ngx_http_xet_hub_page(ngx_http_request_t *r, xet_hub_kind_e kind,
     const ngx_str_t *id, ngx_str_t *page);
 
-/* Makes the URL of the web page of the requested repo, or of its commit. */
+/* Makes the web page URL of the requested repo, or of a commit in this repo. */
 ngx_int_t ngx_http_xet_hub_url(ngx_http_request_t *r, const ngx_str_t *id,
     const ngx_str_t *commit, ngx_str_t *url);
 
-#define NGX_HTTP_XET_HUB_HEADER  4096          /* bytes; the rest is cut */
+#define NGX_HTTP_XET_HUB_HEADER  4096          /* maximum bytes of a value */
 
-/* Adds a header, formatted by ngx_sprintf().  NGX_ERROR if out of memory. */
+/*
+ * Adds a header formatted like ngx_sprintf(); truncates a value that is too
+ * long.  Returns NGX_ERROR if out of memory.
+ */
 ngx_int_t ngx_http_xet_hub_header(ngx_http_request_t *r, const char *key,
     const char *format, ...);
 
-/* Adds a Link header with the next page, which starts after entry "after". */
+/*
+ * Adds a Link header with the URL of the next page, which starts after entry
+ * "after".
+ */
 ngx_int_t ngx_http_xet_hub_next(ngx_http_request_t *r,
     const ngx_str_t *after);
 
@@ -251,7 +258,7 @@ typedef void (*ngx_http_xet_hub_files_pt)(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status);
 
 typedef struct ngx_http_xet_hub_files_s {
-    ngx_http_xet_ingest_file_t  *files;        /* malloc()ed, and their data */
+    ngx_http_xet_ingest_file_t  *files;        /* malloc()ed, like their data */
     ngx_uint_t                   n;
     ngx_uint_t                   room;
     size_t                       size;         /* total bytes of files */
@@ -264,7 +271,8 @@ void ngx_http_xet_hub_files_destroy(ngx_http_xet_hub_files_t *f);
 
 /*
  * Adds the file that op contains, and changes op to refer to the file by size
- * and SHA-256, like an upload.  Runs in a thread.  Returns XET_OK or XET_NOMEM.
+ * and SHA-256, as if the file had been uploaded.  Runs in a thread.  Returns
+ * XET_OK or XET_NOMEM.
  */
 xet_status_t ngx_http_xet_hub_files_add(ngx_http_xet_hub_files_t *f,
     xet_hub_operation_t *op);

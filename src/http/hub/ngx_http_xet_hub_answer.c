@@ -9,7 +9,7 @@
 #include "ngx_http_xet_upload.h"
 
 
-/* room for XET_HUB_PART_MAX bytes, and the text around them */
+/* size of a message: XET_HUB_PART_MAX bytes, and the text around them */
 #define NGX_HTTP_XET_HUB_UNSAFE  384
 
 
@@ -140,7 +140,8 @@ ngx_http_xet_hub_refuse(ngx_http_request_t *r,
 
 /*
  * Explains in the message that a name must be in canonical form to have a name
- * space; without that, users can't see why "Dora" may not write to "dora/m".
+ * space; without this explanation, users can't see why "Dora" may not write to
+ * "dora/m".
  */
 
 static void
@@ -385,7 +386,7 @@ ngx_http_xet_hub_over(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* Sends the body of a statement, with a link to the next page. */
+/* Sends the response body from the statement, with a link to the next page. */
 
 void
 ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc)

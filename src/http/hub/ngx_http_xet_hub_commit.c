@@ -52,7 +52,7 @@ typedef struct {
 
 typedef struct {
     u_char                       upload[NGX_HTTP_XET_UPLOAD_LEN];
-    ngx_uint_t                   seq;          /* number of batches */
+    ngx_uint_t                   seq;          /* batches staged so far */
 
     xet_hub_ops_t                ops;
     size_t                       taken;        /* parsed bytes of the piece */
@@ -67,20 +67,20 @@ typedef struct {
     ngx_uint_t                   next;
     ngx_http_xet_reader_t       *reader;
     EVP_MD_CTX                  *sha256;
-    uint64_t                     hashed;       /* bytes read of current file */
+    uint64_t                     hashed;       /* bytes read from this file */
     ngx_event_t                  again;
 
     ngx_uint_t                   looks;        /* attempts to commit so far */
 
-    ngx_int_t                    rc;           /* rc of the failed query */
+    ngx_int_t                    rc;           /* rc of the last query */
     ngx_str_t                    store;        /* internal repo name */
 
     ngx_http_xet_query_t        *query;
 
     unsigned                     staged:1;     /* cleanup must unstage */
-    unsigned                     keeps:1;      /* deleting is forbidden */
+    unsigned                     keeps:1;      /* deletions are forbidden */
     unsigned                     deletes:1;    /* a deletion was found */
-    unsigned                     much:1;       /* too much is staged */
+    unsigned                     much:1;       /* staging limit is exceeded */
 } ngx_http_xet_hub_commit_t;
 
 
@@ -253,8 +253,8 @@ ngx_http_xet_hub_commit_entered(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * After a pause feed() is called again with the same piece: skips the bytes
- * that were parsed before.
+ * Parses a piece of the body.  After a pause, feed() is called again with the
+ * same piece, and skips the bytes that are already parsed.
  */
 
 static xet_status_t
@@ -575,9 +575,9 @@ ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
 
 
 /*
- * Sends the list of failed operations, which is the body of both 200 and 422.
- * PostgreSQL has staged this response for a retry; cleanup drops the staged
- * response.
+ * Sends the list of failed operations, which is the response body for both
+ * status 200 and 422.  PostgreSQL has staged this response for a retry; cleanup
+ * drops the staged response.
  */
 
 static void
@@ -630,8 +630,9 @@ ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * Reads the rows of the files whose SHA-256 must be proven.  Returns NGX_DONE
- * if the request was finalized, or waits for other commits.
+ * Reads the rows of the files whose SHA-256 must be proven.  Returns NGX_OK;
+ * NGX_DONE if the request was finalized, or is waiting for other commits; or
+ * NGX_ERROR.
  */
 
 static ngx_int_t
@@ -840,7 +841,7 @@ ngx_http_xet_hub_commit_hashed(ngx_http_request_t *r, void *data,
 
 
 /*
- * Reads the next file, after the SHA-256 of this file was stored.
+ * Called when the SHA-256 of a file is stored: reads the next file.
  * xet.hub_claims() later compares the SHA-256 with the claim.
  */
 

@@ -4,15 +4,15 @@
  * repo.
  *
  *     add    (thread)   copies a file of the body, and computes its SHA-256
- *     here   (query)    looks up which of the files the repo already has
+ *     here   (query)    looks up which of these files the repo already has
  *     take   (the ingest service) stores the other files together
  *
  * Many small files are stored together, so that their cost depends on their
  * bytes, not on their number.  A file that the repo already has is not stored
- * again, but PostgreSQL keeps it for as long as a new upload.
+ * again, but PostgreSQL keeps it for as long as a newly uploaded file.
  *
  * Memory: NGX_HTTP_XET_HUB_FILES_SIZE bytes of contents, plus one file.  The
- * structure belongs to the thread while the thread adds files, else to the
+ * structure belongs to the thread while the thread adds files, otherwise to the
  * event loop.
  */
 

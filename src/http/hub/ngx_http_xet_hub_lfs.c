@@ -5,7 +5,7 @@
  *     batch   handler -> body -> permission -> look-up of the objects
  *             (PostgreSQL) -> a URL for each object that needs a transfer
  *             -> the next part of the objects ...
- *     put     checks the URL's signature -> stores the file, as PUT files
+ *     put     checks the URL's signature -> stores the file like PUT files
  *     get     checks the URL's signature -> finds the file by SHA-256
  *             -> sends its bytes
  *
@@ -378,7 +378,10 @@ ngx_http_xet_hub_lfs_begin(ngx_http_xet_hub_lfs_t *l, xet_buf_t *b)
 }
 
 
-/* Writes the JSON of an object; temporary data is in the pool of the part. */
+/*
+ * Writes the JSON of an object; allocates temporary data from the pool of the
+ * part.
+ */
 
 static ngx_int_t
 ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,

@@ -1,11 +1,11 @@
 
 /*
- * Internal to the Hub: its web pages.
+ * Web pages of a Hub.  Only source files of the Hub include this header.
  *
  * A page is written into one buffer and sent when it is complete.  It has at
  * most NGX_HTTP_XET_HUB_ROWS rows.  PostgreSQL truncates titles, a path has at
  * most 1,024 bytes, a text 64 KiB, and an escaped character six bytes.  So the
- * buffer has about 200 KiB with usual names, and at most 4 MiB.
+ * buffer usually has about 200 KiB, and at most 4 MiB.
  */
 
 #ifndef _NGX_HTTP_XET_HUB_PAGE_H_INCLUDED_
@@ -23,10 +23,13 @@
 #define ngx_http_xet_hub_str(s)  (s)->len, (s)->data
 
 
-/* What a page shows: a repo at a revision, and a folder or file in it. */
+/*
+ * What a page shows: a repo at a revision, and a folder or file in it.  If the
+ * status in answer is not 200, the other members are not set.
+ */
 
 typedef struct {
-    ngx_http_xet_hub_answer_t  answer;         /* rest is set if status 200 */
+    ngx_http_xet_hub_answer_t  answer;         /* status, or an error */
     ngx_str_t                  repo;           /* owner/name */
     ngx_str_t                  rev;
     ngx_str_t                  path;           /* empty: the root */
@@ -50,8 +53,8 @@ typedef struct {
 typedef struct {
     xet_buf_t                 b;
     ngx_http_xet_hub_view_t   view;
-    ngx_str_t                 after;           /* data NULL: first page */
-    ngx_str_t                 file;            /* for sample commands */
+    ngx_str_t                 after;           /* NULL data: first page */
+    ngx_str_t                 file;            /* path in sample commands */
 
     ngx_http_xet_reader_t    *reader;
     u_char                   *text;
@@ -82,7 +85,7 @@ ngx_int_t ngx_http_xet_hub_page_refuse(ngx_http_request_t *r,
  */
 ngx_int_t ngx_http_xet_hub_page_result(ngx_http_request_t *r, ngx_int_t rc);
 
-/* Returns the number of rows of the statement. */
+/* Returns the number of rows that the statement returned. */
 ngx_uint_t ngx_http_xet_hub_page_rows(ngx_http_request_t *r, ngx_int_t rc);
 
 /* Writes the path of a repo page, without a trailing "/". */

@@ -6,9 +6,9 @@
  *
  *     handler -> arguments -> one statement -> a table
  *
- * A page shows no total, only a link to the next page, if one exists.  The
- * next page continues after the last repo of this page.  A repo that is
- * changed meanwhile moves to the first page, and no other repo is skipped.  A
+ * A page shows no total, only a link to the next page, if one exists.  The next
+ * page continues after the last repo of this page.  A repo that is changed in
+ * the meantime moves to the first page, and no other repo is skipped.  A
  * statement examines at most 5,000 repos: if few of them match, the page has
  * fewer rows and still a link to the next page.
  */

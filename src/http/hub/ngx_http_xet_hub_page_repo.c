@@ -7,7 +7,7 @@
  *
  * Each step is one statement, whose rows are written into the page before the
  * next statement frees them.  The first statement finds the commit, and the
- * other ones use its id, so a page shows one state of the repo.
+ * other statements use its id, so a page shows one state of the repo.
  */
 
 #include "ngx_http_xet.h"
@@ -206,7 +206,7 @@ ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc)
         name.len = ref.len - (tag ? 5 : 6);
 
         /*
-         * the plain name of a tag may refer to a branch, so a tag keeps its
+         * a branch may have the same name as a tag, so the tag keeps its prefix
          * "tags/"
          */
 

@@ -1,7 +1,7 @@
 
 /*
  * Sample commands that download a repo or a file, for hf, Python and curl.
- * They contain the URL with which the caller has reached this server.
+ * They contain the URL that the caller used to reach this server.
  *
  * A branch may have the name "$(rm -rf ~)", and the client chooses the host
  * name.  So every value is quoted, as one shell word or as a Python string.
@@ -72,7 +72,7 @@ ngx_http_xet_hub_page_use_hf(ngx_http_request_t *r,
         xet_hub_html(b, " --revision %w", ngx_http_xet_hub_str(&view->rev));
     }
 
-    /* after "--": a file name may look like an option */
+    /* write "--" first, because a file name may look like an option */
 
     if (!view->folder) {
         xet_hub_html(b, " -- %w", ngx_http_xet_hub_str(&view->path));

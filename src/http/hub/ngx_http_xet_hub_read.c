@@ -39,7 +39,7 @@ typedef struct {
 typedef struct {
     ngx_http_xet_hub_stream_t   stream;
     ngx_http_xet_hub_page_t    *page;          /* page of commits */
-    ngx_str_t                   rest;          /* data NULL: first part */
+    ngx_str_t                   rest;          /* NULL data: first part */
     u_char                      room[NGX_HTTP_XET_HUB_REST];
 } ngx_http_xet_hub_parts_t;
 

@@ -125,7 +125,9 @@ ngx_http_xet_hub_settings_handler(ngx_http_request_t *r,
 }
 
 
-/* The name of the bucket is in the path; the body has only its visibility. */
+/*
+ * Creates a bucket.  Its name is in the path; the body has only its visibility.
+ */
 
 ngx_int_t
 ngx_http_xet_hub_bucket_create_handler(ngx_http_request_t *r,

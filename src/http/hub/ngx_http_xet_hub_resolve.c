@@ -5,7 +5,7 @@
  *
  *     handler -> looks up the path (PostgreSQL) -> headers
  *     HEAD     sends only headers, which a Xet client needs for a download
- *     GET      sends the file as GET files/{file} does: ranges, conditions
+ *     GET      sends the file like GET files/{file}, with ranges and conditions
  *
  * The file is sent without redirects, which could lose a header or a token.  A
  * client can request the xet hash and size as JSON, instead of the bytes, with
@@ -27,7 +27,7 @@
 typedef struct {
     ngx_http_xet_hub_resolve_row_t  file;
     ngx_http_xet_reader_t          *reader;
-    ngx_str_t                       etag;      /* in quotes */
+    ngx_str_t                       etag;      /* quoted */
     ngx_str_t                       type;      /* media type */
     u_char                          xet[XET_HASH_STR_LEN];
 } ngx_http_xet_hub_resolve_t;
@@ -115,7 +115,10 @@ ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    /* send the commit, so that clients can cache that it lacks the file */
+    /*
+     * send the id of the commit, so that clients can cache that the commit
+     * lacks the file
+     */
 
     if (f->file.oid.len && hub->asked.kind != XET_HUB_BUCKET
         && ngx_http_xet_hub_header(r, "X-Repo-Commit", "%V", &f->file.oid)
@@ -206,7 +209,7 @@ ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
 
     /*
      * The JSON and the file have the same URL and ETag: a browser must not use
-     * a cached one for the other.
+     * the cached JSON for the file, or the cached file for the JSON.
      */
 
     if (ngx_http_xet_hub_header(r, "X-Linked-Etag", "%V", &f->etag) != NGX_OK

@@ -10,7 +10,7 @@
  * requested when the client has received the previous one.  So a request holds
  * the rows of one part and then its JSON, however long the response is and
  * however slow the client.  The first statement chooses the commit, and the
- * other ones use its id.
+ * later statements use its id.
  *
  * If a later part fails, the connection is closed, so that the client notices
  * the truncated response.  The same happens if the caller loses the permission
@@ -52,7 +52,7 @@ ngx_http_xet_hub_stream_next(ngx_http_request_t *r, void *data)
 
 /*
  * Closes the connection: the status is already sent, so a later error can't be
- * reported otherwise.
+ * reported in any other way.
  */
 
 static void

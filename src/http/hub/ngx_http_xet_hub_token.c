@@ -106,7 +106,10 @@ ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
 }
 
 
-/* A new token does not outlive the token with which it was requested. */
+/*
+ * Returns the expiry of a new token, which must not outlive the token of the
+ * request.
+ */
 
 uint64_t
 ngx_http_xet_hub_until(ngx_http_request_t *r)

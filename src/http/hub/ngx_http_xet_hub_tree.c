@@ -7,9 +7,9 @@
  *
  * A response is sent in parts of 256 entries, or of 64 if each entry has the
  * title of a commit.  A request holds the rows of one part until the JSON of
- * the part is written, and then sends the JSON.  The rows of a part have about
- * 100 KB and the JSON 90 KB with usual names; at most 700 KB with the longest
- * names that need escapes.
+ * the part is written, and then sends the JSON.  With usual names, the rows of
+ * a part have about 100 KB and the JSON 90 KB; with the longest names that need
+ * escapes, at most 700 KB.
  */
 
 #include "ngx_http_xet.h"
@@ -23,7 +23,10 @@
 #define NGX_HTTP_XET_HUB_PATHS_BODY  (8 * 1024 * 1024)
 
 
-/* State of both routes: the parts, and the commit that all parts refer to. */
+/*
+ * State of the routes tree and paths: the parts, and the commit that all parts
+ * refer to.
+ */
 
 typedef struct {
     ngx_http_xet_hub_stream_t  stream;
@@ -143,7 +146,7 @@ ngx_http_xet_hub_tree_answered(ngx_http_request_t *r, ngx_int_t rc)
     f = ngx_http_xet_hub_get(r)->state;
     page = f->page;
 
-    /* send the id of the commit with the 404, so that clients can cache it */
+    /* send the id of the commit, so that clients can cache the 404 */
 
     if (rc == NGX_OK && !f->listed.stream.stream.begun) {
         ngx_http_xet_query_hub_get(r, &answer);

@@ -1,14 +1,14 @@
 
 /*
  * The access phase: checks tokens in locations of the API, and signatures in
- * locations of data.  The preaccess phase verifies bodies of uploads at an
- * edge, and checks requests that skip the access phase.
+ * locations of data.  The preaccess phase verifies upload bodies at an edge,
+ * and checks requests that skip the access phase.
  *
  * nginx's static handler sends the bytes of xorbs.  nginx's range filter sends
- * 200 with the whole file if it does not accept the ranges: too many ranges,
- * an If-Range that fails, or ranges that are larger than the file in total.
- * So a request that the signature does not exactly cover is rejected before
- * the range filter runs.  The data filter checks the final response.
+ * 200 with the whole file if there are too many ranges, if the If-Range
+ * condition fails, or if the ranges together are larger than the file.  So a
+ * request that the signature does not exactly cover is rejected before the
+ * range filter runs.  The data filter checks the final response.
  */
 
 #include "ngx_http_xet.h"
@@ -162,8 +162,8 @@ ngx_http_xet_hub_access(ngx_http_request_t *r)
 
 
 /*
- * Creates the audit record with the action of the request, if the action is
- * logged.  A request that nginx has redirected keeps its first record.
+ * Creates the audit record of a request whose action is logged.  A request that
+ * nginx has redirected keeps its first record.
  */
 
 static void
@@ -199,7 +199,7 @@ ngx_http_xet_audit_access(ngx_http_request_t *r)
     now.mode = audit->mode;
     *audit = now;
 
-    /* the variable of a limit may already have verified the token */
+    /* evaluating a variable for a limit may already have verified the token */
 
     audit->auth = ngx_http_xet_ctx_of(r)->auth;
 }
@@ -279,8 +279,8 @@ ngx_http_xet_data_access(ngx_http_request_t *r)
 
 
 /*
- * Whether a request has more than "max_ranges" ranges; nginx responds to such
- * a request with the whole file.
+ * Returns whether a request has more than "max_ranges" ranges; nginx responds
+ * to such a request with the whole file.
  */
 
 static ngx_uint_t
@@ -355,8 +355,8 @@ ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_url_t *url)
     data->ranges = (url->n != 0);
 
     /*
-     * after an internal redirect from "GET xorbs", the arguments are not those
-     * that the client has sent
+     * after an internal redirect from "GET xorbs", the arguments differ from
+     * those sent by the client
      */
 
     uri = &r->unparsed_uri;

@@ -136,9 +136,10 @@ ngx_http_xet_audit_line(ngx_http_request_t *r, ngx_str_t *line)
 
 
 /*
- * Whether a request without a record belongs to this module: it is in a
- * location of this module; or its server has such locations, and the request
- * was rejected before nginx chose a location, or "xet_error" has responded.
+ * Returns whether a request without a record belongs to this module.  It does
+ * if it is in a location of this module.  It also does if its server has such
+ * locations, and nginx rejected the request before choosing a location, or
+ * "xet_error" has responded.
  */
 
 static ngx_uint_t
@@ -162,8 +163,8 @@ ngx_http_xet_audit_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
 
 
 /*
- * Whether a request is logged: writes and tokens, rejections with 401 or 403,
- * and with "xet_audit all" everything else.
+ * Returns whether a request is logged: writes, token requests, rejections with
+ * 401 or 403, and with "xet_audit all" all other requests.
  */
 
 static ngx_uint_t
@@ -301,7 +302,7 @@ ngx_http_xet_audit_what(ngx_http_request_t *r, xet_json_t *j,
 
     ngx_http_xet_audit_text(j, "hub", &audit->hub);
 
-    /* the path as escaped ASCII, without arguments */
+    /* log the path as escaped ASCII, without arguments */
 
     if (audit->action == NULL || audit->named) {
         path.data = uri;

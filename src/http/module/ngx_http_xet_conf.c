@@ -1,7 +1,7 @@
 
 /*
- * Configurations: creation, defaults and inheritance; and checks that need the
- * complete configuration.
+ * Creates and merges configurations, sets defaults, and runs checks that need
+ * the complete configuration.
  */
 
 #include "ngx_http_xet.h"
@@ -14,12 +14,15 @@
 
 #define NGX_HTTP_XET_READ_POOL     "xet read"
 #define NGX_HTTP_XET_READ_THREADS  "threads=8"
-#define NGX_HTTP_XET_PRESIGN_MAX   (7 * 24 * 60 * 60)   /* limit of S3 */
+#define NGX_HTTP_XET_PRESIGN_MAX   (7 * 24 * 60 * 60)   /* s, limit of S3 */
 #define NGX_HTTP_XET_READ_FILES    (256 * 1024)         /* bytes per job */
 #define NGX_HTTP_XET_READ_OBJECTS  (2 * 1024 * 1024)
 
 
-/* The unset value and the merge function of each kind in directives.def. */
+/*
+ * The unset value and the merge function of each kind of directive in
+ * directives.def.
+ */
 
 #define XET_UNSET_FLAG(value)    value = NGX_CONF_UNSET;
 #define XET_UNSET_NUM(value)     value = NGX_CONF_UNSET_UINT;
@@ -27,8 +30,8 @@
 #define XET_UNSET_SIZE(value)    value = NGX_CONF_UNSET_SIZE;
 #define XET_UNSET_SEC(value)     value = NGX_CONF_UNSET;
 #define XET_UNSET_MSEC(value)    value = NGX_CONF_UNSET_MSEC;
-#define XET_UNSET_STR(value)     /* by ngx_pcalloc() */
-#define XET_UNSET_VALUE(value)   /* by ngx_pcalloc() */
+#define XET_UNSET_STR(value)     /* set by ngx_pcalloc() */
+#define XET_UNSET_VALUE(value)   /* set by ngx_pcalloc() */
 
 #define XET_MERGE_FLAG           ngx_conf_merge_value
 #define XET_MERGE_NUM            ngx_conf_merge_uint_value
@@ -347,7 +350,7 @@ ngx_http_xet_conf_merge_values(ngx_http_xet_main_conf_t *xmcf,
 }
 
 
-/* Restricts directives of nginx's core in a location of this module. */
+/* Restricts core nginx directives in a location of this module. */
 
 static ngx_int_t
 ngx_http_xet_conf_core(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
@@ -361,8 +364,8 @@ ngx_http_xet_conf_core(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
         && clcf->post_action.len)
     {
         /*
-         * post_action would start when a client disconnects, and take the
-         * request away from running statements and jobs
+         * post_action would start when a client disconnects, and take over the
+         * request while statements and jobs still use it
          */
 
         if (!clcf->noname) {
@@ -417,7 +420,10 @@ ngx_http_xet_conf_plan(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
 }
 
 
-/* Sets the required claims of tokens that a location accepts and issues. */
+/*
+ * Sets the issuer, audience and leeway of tokens that a location accepts or
+ * issues.
+ */
 
 static char *
 ngx_http_xet_conf_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
@@ -465,7 +471,10 @@ ngx_http_xet_conf_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
 }
 
 
-/* Whether a base path is valid: empty, or "/name" without a final slash. */
+/*
+ * Returns whether a base path is valid: empty, or "/name" without a final
+ * slash.
+ */
 
 static ngx_uint_t
 ngx_http_xet_conf_base_ok(const ngx_str_t *base)
@@ -673,8 +682,8 @@ ngx_http_xet_fault_size(ngx_http_xet_loc_conf_t *conf, const char **name)
 
 
 /*
- * Adds an open file cache to the list of caches, if it is not there yet: many
- * locations inherit the same cache.
+ * Adds an open file cache to the list of caches, unless the list already
+ * contains it: many locations inherit the same cache.
  */
 
 static ngx_int_t
@@ -764,11 +773,11 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
  * Finds the thread pool for uploads and the thread pool for reads.
  *
  * A disk that blocks writes also blocks one thread per upload, and reads must
- * not wait for these threads.  So there are two pools even if the
- * configuration has no pool for reads.  In this case the directive
- * "thread_pool" of nginx is called to create the pool, since nginx has a
- * default size only for the pool "default".  The name has a blank, so that no
- * configured pool has the same name.
+ * not wait for these threads.  So there are two pools even if the configuration
+ * has no pool for reads.  In this case the handler of nginx's directive
+ * "thread_pool" is called to create the pool, since nginx has a default size
+ * only for the pool "default".  The name has a blank, so that no configured
+ * pool has the same name.
  */
 
 static ngx_int_t

@@ -32,7 +32,7 @@ ngx_http_xet_conf_closed(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     main = ngx_http_conf_get_module_loc_conf(cf, ngx_http_xet_module);
     p = xmcf->locations->elts;
 
-    /* the last round is for the http level, which is not in the list */
+    /* the last iteration is for the http level, which is not in the list */
 
     for (i = 0; i <= xmcf->locations->nelts; i++) {
 
@@ -62,8 +62,8 @@ ngx_http_xet_conf_closed(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
 
 /*
- * Whether a location of the server, or of any server if NULL, implements the
- * directives.
+ * Returns whether a location of the server implements the directives.  If
+ * server is NULL, checks the locations of all servers.
  */
 
 static ngx_uint_t

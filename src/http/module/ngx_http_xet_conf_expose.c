@@ -3,12 +3,12 @@
  * A rule for all locations: if a Hub distinguishes its callers, no other
  * location may expose private repos, unless "xet_hub_expose" allows this.
  *
- * All locations of an http block share a store and a database.  A location
- * that reads by hash alone exposes the contents of the Hub's repos, and so
- * does a Hub that is open to everyone.  If any server has a Hub with private
- * repos, such a location is rejected, unless the location or its server has
- * "xet_hub_expose on".  The directive is rejected where it has no effect,
- * because there it would hide later mistakes.
+ * All locations of an http block share a store and a database.  A location that
+ * serves data by hash, without checking the repo, exposes the contents of the
+ * Hub's repos, and so does a Hub that is open to everyone.  If any server has a
+ * Hub with private repos, such a location is rejected, unless the location or
+ * its server has "xet_hub_expose on".  The directive is rejected where it has
+ * no effect, because there it would hide later mistakes.
  *
  * Runs once, in postconfiguration, in the master, when all locations are
  * merged.
@@ -140,9 +140,9 @@ ngx_http_xet_expose_hub(ngx_http_xet_main_conf_t *xmcf)
 
 
 /*
- * Whether a Hub distinguishes its callers: by tokens, or by the user or the
- * owners that a front end has determined.  If everyone owns all name spaces,
- * the Hub does not distinguish callers.
+ * Returns whether a Hub distinguishes its callers: by tokens, or by the user or
+ * the owners that a front end has determined.  If everyone owns all name
+ * spaces, the Hub does not distinguish callers.
  */
 
 static ngx_uint_t
@@ -212,8 +212,8 @@ ngx_http_xet_expose_leak(ngx_http_xet_conf_location_t *loc)
 
 
 /*
- * Whether a location reads data.  Only an exact location ("=") can be limited
- * to a route that reads no data.
+ * Returns whether a location reads data.  Only an exact location ("=") can be
+ * limited to a route that reads no data.
  */
 
 static ngx_uint_t
@@ -254,7 +254,7 @@ ngx_http_xet_expose_reads(ngx_http_xet_conf_location_t *loc)
 
 
 /*
- * Whether "xet_hub_expose" of loc has an effect, in loc or in a nested
+ * Returns whether "xet_hub_expose" of loc has an effect, in loc or in a nested
  * location.
  */
 

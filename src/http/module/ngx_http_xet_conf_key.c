@@ -1,8 +1,8 @@
 
 /*
- * Key files, with keys for signed URLs, for dedup responses and for tokens;
- * and reading of files with a secret.  The data read is wiped when the keys
- * are made, and the keys are wiped with the configuration.
+ * Reads files with secrets, such as key files, which contain keys for signed
+ * URLs, for dedup responses and for tokens.  The contents of a key file are
+ * wiped after the keys are made, and the keys are wiped with the configuration.
  *
  * LFS URLs and ids of grants permit writing.  So their keys are derived from
  * the keys that sign tokens: the holder of such a key can write anyway.
@@ -510,8 +510,8 @@ ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * Allocates memory for token keys and LFS keys, all LFS keys at once: growing
- * the array would leave copies of keys in memory.
+ * Allocates memory for token keys and LFS keys.  The LFS keys get one array of
+ * the final size, because growing it would leave copies of keys in memory.
  */
 
 static char *
@@ -629,8 +629,8 @@ ngx_http_xet_conf_add_secret(ngx_conf_t *cf, xet_key_file_t *f,
 
 
 /*
- * Adds a key that can sign; the first such key of all files signs.  Takes
- * ownership of key: on failure the key is destroyed.
+ * Adds a key that can sign; the first such key in all files is used for
+ * signing.  Takes ownership of key: on failure the key is destroyed.
  */
 
 static xet_status_t

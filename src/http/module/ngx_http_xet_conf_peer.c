@@ -333,7 +333,7 @@ ngx_http_xet_conf_trusted(ngx_conf_t *cf, ngx_str_t *file)
 }
 
 
-/* Returns the length of the scheme of a URL, or 0 for a path. */
+/* Returns the length of the URL scheme, or 0 if the value is a path. */
 
 static size_t
 ngx_http_xet_conf_peer_scheme(ngx_str_t *value)
@@ -360,7 +360,9 @@ ngx_http_xet_conf_peer_local(ngx_str_t *host)
 }
 
 
-/* Rejects the store as its own peer, which can't repair its own copies. */
+/*
+ * Rejects a peer that is the store itself, which can't repair its own copies.
+ */
 
 ngx_int_t
 ngx_http_xet_conf_peers(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)

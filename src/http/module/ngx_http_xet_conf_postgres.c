@@ -1,6 +1,6 @@
 
 /*
- * The directives for PostgreSQL: the primary, and standbys for reads.
+ * The PostgreSQL directives: the primary, and standbys for reads.
  */
 
 #include "ngx_http_xet.h"

@@ -12,9 +12,11 @@
 #include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_ZONE_PAGES      8         /* minimum */
+#define NGX_HTTP_XET_ZONE_PAGES      8         /* minimum size */
 
-/* An epoch has up to ten digits; with a period, the period takes eight. */
+/*
+ * An epoch has up to ten digits; with a period, eight of them are the period.
+ */
 
 #define NGX_HTTP_XET_EPOCH_NUMBER    9999999999LL
 #define NGX_HTTP_XET_EPOCH_PERIODIC  99
@@ -200,8 +202,8 @@ ngx_http_xet_conf_hub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * Sets the content handler of a location, which has only one handler.  Warns
- * if another handler was set before.
+ * Sets the content handler of a location.  A location has only one handler, so
+ * warns if another handler was set before.
  */
 
 static void
@@ -411,7 +413,7 @@ ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* xet_hosts name ...; without ports, which nginx removes from Host. */
+/* xet_hosts name ...; names have no ports, which nginx removes from Host. */
 
 char *
 ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -457,8 +459,8 @@ ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * Records the names in "server_name", except patterns.  nginx frees its own
- * list of server names after the configuration is read.
+ * Records the names in "server_name", except patterns, because nginx frees its
+ * own list of server names after the configuration is read.
  */
 
 ngx_int_t
@@ -771,8 +773,8 @@ ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * Adds the zone of zone=name:size.  Returns NULL after logging an error, also
- * if the zone is already in use.
+ * Adds the zone given as zone=name:size.  Logs an error and returns NULL on
+ * failure, or if the zone is already in use.
  */
 
 static ngx_shm_zone_t *

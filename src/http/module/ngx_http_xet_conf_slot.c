@@ -1,7 +1,8 @@
 
 /*
- * Setters like those of nginx that also record the line of the directive; and
- * a setter for enumerations whose error lists the allowed words.
+ * Setters that work like those of nginx, and also record the line of the
+ * directive; and a setter for enumerations, whose error message lists the
+ * allowed words.
  */
 
 #include "ngx_http_xet.h"

@@ -4,11 +4,11 @@
  * intended.
  *
  * Each warning states the effect on clients and the correction.  The checks
- * warn only of definite errors.  They ignore values with variables, URLs of
- * other machines, and locations that no request of a client can reach.  They
- * route sample requests with ngx_http_xet_conf_location_find() instead of
- * comparing names of locations, so that nested locations and regular
- * expressions work as at run time.
+ * warn only about definite errors.  They ignore values with variables, URLs of
+ * other machines, and locations that no client request can reach.  They route
+ * sample requests with ngx_http_xet_conf_location_find() instead of comparing
+ * names of locations, so that nested locations and regular expressions work as
+ * at run time.
  *
  * Runs once, in postconfiguration, in the master, when locations are merged
  * and the listening addresses of servers are known.
@@ -22,11 +22,11 @@
 #include "ngx_http_xet_routes.h"
 
 
-/* The maximum size of a xorb's footer, which old clients send. */
+/* The maximum size of a xorb footer, which old clients send. */
 #define NGX_HTTP_XET_FOOTER_MAX  (3 * 1024 * 1024)
 #define NGX_HTTP_XET_SHARD_MAX   (64 * 1024 * 1024)
 
-#define NGX_HTTP_XET_LINE_ROOM   512           /* bytes besides arguments */
+#define NGX_HTTP_XET_LINE_ROOM   512           /* other bytes of a line */
 #define NGX_HTTP_XET_ARG_LEN     (sizeof("file_id=&") - 1 + XET_HASH_STR_LEN)
 #define NGX_HTTP_XET_RANGE_LEN   22            /* bytes for one range */
 
@@ -150,7 +150,7 @@ ngx_http_xet_warn_location(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 }
 
 
-/* Warns of directives that bypass the handler of the location. */
+/* Warns about directives that bypass the handler of the location. */
 
 static void
 ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
@@ -211,7 +211,8 @@ ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 
 
 /*
- * Warns of tokens without a repo, which can't write if files belong to repos.
+ * Warns about tokens without a repo, which can't write if files belong to
+ * repos.
  */
 
 static void
@@ -407,9 +408,9 @@ ngx_http_xet_warn_tls(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t *loc)
 
 
 /*
- * Warns of header buffers that are too small.  nginx reads the request line
- * with the settings of the default server of the address.  It reads the
- * headers after "Host" with the settings of the named server.
+ * Warns about header buffers that are too small.  nginx reads the request line
+ * with the settings of the default server of the address.  It reads the headers
+ * after "Host" with the settings of the named server.
  */
 
 static void
@@ -509,8 +510,8 @@ ngx_http_xet_warn_header_room(ngx_http_xet_warn_t *w,
 
 
 /*
- * Warns of targets of "error_page" that do not exist, and of locations with
- * "xet_error" that are not such a target.
+ * Warns about "error_page" targets that do not exist, and about locations with
+ * "xet_error" that are not a target of "error_page".
  */
 
 static void

@@ -20,7 +20,7 @@
 typedef struct {
     ngx_conf_t                *cf;
     ngx_http_xet_main_conf_t  *xmcf;
-    ngx_http_xet_loc_conf_t   *main;           /* of the http level */
+    ngx_http_xet_loc_conf_t   *main;           /* config of the http level */
     ngx_array_t               *ports;          /* ngx_http_conf_port_t */
 } ngx_http_xet_warn_t;
 
@@ -29,23 +29,23 @@ typedef struct {
  * ngx_http_xet_conf_warn_url.c
  */
 
-/* Whether requests for a path below "xet_api_base" of loc reach loc. */
+/* Returns whether requests for a path below "xet_api_base" of loc reach loc. */
 ngx_uint_t ngx_http_xet_warn_leads(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc,
     const char *path);
 
-/* Whether data URLs with any known base reach the location loc. */
+/* Returns whether data URLs with any known base reach the location loc. */
 ngx_uint_t ngx_http_xet_warn_data(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 
 /*
- * Whether a location or server has directives of the rewrite module or, if
- * first is set, whether the first of these directives is "return".
+ * Returns whether a location or server has directives of the rewrite module.
+ * If first is set, returns whether the first of these directives is "return".
  */
 ngx_uint_t ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *loc, ngx_uint_t first);
 
-/* Whether the server has this named location; the name starts with "@". */
+/* Returns whether the server has this named location; name starts with "@". */
 ngx_uint_t ngx_http_xet_warn_has_name(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *server, ngx_str_t *name);
 
@@ -53,7 +53,10 @@ ngx_uint_t ngx_http_xet_warn_has_name(ngx_http_xet_warn_t *w,
 ngx_http_conf_addr_t *ngx_http_xet_warn_addr(ngx_http_xet_warn_t *w,
     ngx_http_core_srv_conf_t *cscf, ngx_uint_t n);
 
-/* Check the root of data, the base of URLs, and the ranges in URLs. */
+/*
+ * Warn about a wrong root of a data location, a wrong "xet_url_base", and too
+ * many ranges in data URLs.
+ */
 void ngx_http_xet_warn_root(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 void ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w,
@@ -74,8 +77,8 @@ void ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 
 /*
- * Warns if workers can't read the file.  The message contains the name of the
- * directive's parameter with this file, and the consequence, which is in what.
+ * Warns if workers can't read the file.  The message contains the
+ * directive parameter with this file (name), and the consequence (what).
  */
 void ngx_http_xet_warn_reader(ngx_conf_t *cf, const char *name,
     ngx_str_t *file, const char *what);

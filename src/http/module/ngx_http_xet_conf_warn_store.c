@@ -78,8 +78,8 @@ ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
 
 
 /*
- * Whether data URLs point to nginx: "xet_data_mode proxy", or an edge, which
- * has no "xet_api".
+ * Returns whether data URLs point to nginx: with "xet_data_mode proxy", or at
+ * an edge, which has no "xet_api".
  */
 
 static ngx_uint_t
@@ -109,8 +109,8 @@ ngx_http_xet_warn_proxied(ngx_http_xet_warn_t *w)
 
 
 /*
- * Whether a location has "try_files", whose configuration starts with the list
- * of files.
+ * Returns whether a location has "try_files".  The configuration of nginx's
+ * module starts with a pointer to the list of files.
  */
 
 static ngx_uint_t
@@ -139,7 +139,7 @@ ngx_http_xet_warn_tried(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 
 
 /*
- * Whether "error_page 404" sends requests for missing files to another
+ * Returns whether "error_page 404" sends requests for missing files to another
  * location.
  */
 
@@ -247,8 +247,8 @@ ngx_http_xet_warn_reads(ngx_http_xet_warn_user_t *u, char *path)
 
 
 /*
- * Whether the mode bits permit the access.  If the file has an access control
- * list, which may grant more, the access counts as permitted.
+ * Returns whether the mode bits permit the access.  If the file has an access
+ * control list, which may grant more access, returns 1.
  */
 
 static ngx_uint_t

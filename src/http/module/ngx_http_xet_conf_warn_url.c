@@ -22,7 +22,7 @@
 /* The parts of "xet_url_base". */
 
 typedef struct {
-    ngx_str_t                  host;           /* with the port, if any */
+    ngx_str_t                  host;           /* name, and port if any */
     ngx_str_t                  path;
     in_port_t                  port;
     ngx_uint_t                 tls;
@@ -269,7 +269,7 @@ ngx_http_xet_warn_resolve(u_char *path, u_char *real)
 }
 
 
-/* Whether two paths are the same folder, possibly mounted twice. */
+/* Returns whether two paths are the same folder, possibly mounted twice. */
 
 static ngx_uint_t
 ngx_http_xet_warn_same(u_char *one, u_char *two)
@@ -304,7 +304,7 @@ ngx_http_xet_warn_same(u_char *one, u_char *two)
 
 /*
  * Warns if "max_ranges" of the data location is less than "xet_url_ranges".
- * This is known only if the same server also serves the data.
+ * The check is possible only if the same server also serves the data.
  */
 
 void
@@ -460,9 +460,9 @@ ngx_http_xet_warn_base(ngx_http_xet_conf_location_t *loc, ngx_http_xet_base_t
 
 
 /*
- * Whether the URL certainly leads to this nginx, with its path unchanged:
- * scheme and port are those of a listening address of a server with this name.
- * Otherwise a proxy or a CDN might change the path.
+ * Returns whether the URL certainly leads to this nginx, with its path
+ * unchanged: scheme and port are those of a listening address of a server with
+ * this name.  Otherwise a proxy or a CDN might change the path.
  */
 
 static ngx_uint_t
@@ -556,8 +556,8 @@ ngx_http_xet_warn_named(ngx_http_conf_addr_t *addr, ngx_http_xet_base_t *base)
 
 
 /*
- * Whether a location may serve data under a path: it has "xet_data", another
- * handler, or rewrite directives.
+ * Returns whether a location may serve data under a path: it has "xet_data",
+ * another handler, or rewrite directives.
  */
 
 static ngx_uint_t
@@ -655,8 +655,8 @@ ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     ngx_http_script_code_pt   *code;
 
     /*
-     * nginx may be built without the rewrite module, so look it up by name; in
-     * all versions its configuration starts with the array of codes
+     * nginx may be built without the rewrite module, so look up the module by
+     * name; its configuration starts with the array of codes in all versions
      */
 
     modules = w->cf->cycle->modules;

@@ -3,12 +3,12 @@
  * Sets the ETag of data that nginx fetches from a bucket or an origin, and
  * removes headers that reveal the origin.
  *
- * The ETag is the name of the copy, as with a store in a folder, and not the
- * ETag of the bucket, which changes if the same bytes are uploaded in other
- * parts, or moved.  The bytes under a name never change, so all slices in a
- * cache fit together, whatever ETags the bucket has sent.  For this reason
- * conf/xet_bucket.conf and conf/edge.conf hide the store's ETag, which nginx's
- * slice filter would compare.
+ * The ETag is the name of the copy, as with a store in a folder.  It is not the
+ * ETag of the bucket, which changes if the same bytes are moved, or are
+ * uploaded in parts of another size.  The bytes of a copy never change, so all
+ * slices in a cache fit together, whatever ETags the bucket has sent.  For this
+ * reason conf/xet_bucket.conf and conf/edge.conf hide the store's ETag, which
+ * nginx's slice filter would compare.
  *
  * The ETag is set after the slice filter, and before nginx evaluates the
  * conditions of the client, which use this ETag.

@@ -1,11 +1,11 @@
 
 /*
  * Guarantees that a data location sends exactly the signed bytes, or an error;
- * and that the API sends exactly what its handlers have made.
+ * and that the API sends exactly the responses of its handlers.
  *
  * The access phase has checked the request, but nginx's filters and the
- * configuration affect the response.  gzip, sub_filter, ssi, addition and
- * others change the body, and the range filter then sends the whole body.
+ * configuration affect the response.  gzip, sub_filter, ssi, addition and other
+ * filters change the body, and the range filter then sends the whole body.
  * charset changes the bytes of a range without changing the headers.  Uploaded
  * files are even more dangerous: uploaders choose the content and, with
  * "filename", clients choose the media type, so ssi would execute files as
@@ -192,7 +192,7 @@ ngx_http_xet_data_header_filter(ngx_http_request_t *r)
 }
 
 
-/* Whether the response belongs to the API, even if nginx itself made it. */
+/* Returns whether the response belongs to the API, even if nginx created it. */
 
 static ngx_uint_t
 ngx_http_xet_data_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
@@ -202,7 +202,7 @@ ngx_http_xet_data_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
 }
 
 
-/* Sets the lifetime of data in caches; other cache headers are removed. */
+/* Sets how long caches may keep the data; removes other cache headers. */
 
 static ngx_int_t
 ngx_http_xet_data_cache(ngx_http_request_t *r)
@@ -317,7 +317,9 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
 }
 
 
-/* Whether the response has a content coding in a header that is not empty. */
+/*
+ * Returns whether the response has a Content-Encoding header that is not empty.
+ */
 
 static ngx_uint_t
 ngx_http_xet_guard_coded(ngx_http_request_t *r)
@@ -378,10 +380,10 @@ ngx_http_xet_guard_fault(ngx_http_request_t *r)
 
 
 /*
- * Whether the response has the requested ranges, each of which is inside a
- * signed range.  For several ranges, only the type of the response is checked.
- * If a file is truncated, the range filter sends the existing bytes, which is
- * a different range.
+ * Returns whether the response has the requested ranges, each of which is
+ * inside a signed range.  For several ranges, only the media type of the
+ * response is checked.  If a file is truncated, the range filter sends the
+ * existing bytes, so the range of the response differs from the requested one.
  */
 
 static ngx_uint_t

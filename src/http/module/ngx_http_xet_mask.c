@@ -1,6 +1,6 @@
 
 /*
- * Masks secrets in logs: overwrites secrets, which xet_mask() recognizes, in
+ * Masks secrets in logs: overwrites the secrets that xet_mask() recognizes in
  * the lines that nginx logs.
  *
  * The error log: each log of the configuration gets a writer, which nginx
@@ -128,7 +128,7 @@ ngx_http_xet_mask_logs(ngx_log_t *log, ngx_uint_t on)
 }
 
 
-/* Masks a line, and writes it to the file as nginx does. */
+/* Masks a line, and writes the line to the file as nginx does. */
 
 static void
 ngx_http_xet_mask_write(ngx_log_t *log, ngx_uint_t level, u_char *buf,

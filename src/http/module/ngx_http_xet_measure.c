@@ -1,7 +1,7 @@
 
 /*
- * Counts the metrics of each request at its end; and sets the gauges of a
- * worker, for its pools and jobs, once a second.
+ * Updates the metrics at the end of each request; and once a second, sets the
+ * gauges for the pools and jobs of the worker.
  */
 
 #include "ngx_http_xet.h"

@@ -1,7 +1,7 @@
 
 /*
- * The module: its directives, its phases, and the start and end of processes,
- * with the folders of the store, keys, sessions, and the timer of the sweep.
+ * The module: its directives, its phase handlers, and the start and end of
+ * processes: folders of the store, keys, sessions, and the sweep timer.
  */
 
 #include "ngx_http_xet.h"
@@ -21,7 +21,7 @@
 
 #define NGX_HTTP_XET_SWEEP_INTERVAL  3600000   /* ms */
 
-/* File descriptors for logs, listening sockets, and jobs of threads. */
+/* File descriptors for logs, listening sockets, and jobs in threads. */
 #define NGX_HTTP_XET_FILES           64
 
 
@@ -530,9 +530,9 @@ ngx_http_xet_check_files(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
 
 /*
  * Reduces the open file caches.  A cache for more files than the worker may
- * open would take all file descriptors and never close them.  So the caches
- * share the descriptors that connections do not need, but at least a quarter of
- * the worker's limit.
+ * open would take all file descriptors and never close them.  So all caches
+ * together get the descriptors that connections do not need, or a quarter of
+ * the worker's limit if that is more.
  */
 
 static void

@@ -32,7 +32,7 @@
     };
 
 
-/* The role that "xet_api", "xet_data" or "xet_token" gives a location. */
+/* The role that "xet_api", "xet_data" or "xet_token" gives to a location. */
 
 typedef struct {
     ngx_uint_t                used;            /* offset in the main conf */
@@ -45,7 +45,7 @@ typedef struct {
 
 typedef struct {
     ngx_http_xet_loc_conf_t   *conf;
-    ngx_http_xet_loc_conf_t   *outer;          /* of the outer level */
+    ngx_http_xet_loc_conf_t   *outer;          /* config of the outer level */
     ngx_http_core_loc_conf_t  *core;
     ngx_http_core_srv_conf_t  *server;
 } ngx_http_xet_conf_location_t;
@@ -57,7 +57,7 @@ ngx_int_t ngx_http_xet_hub_handler(ngx_http_request_t *r);
 
 /*
  * Sets *name to the name of the request's route, for $xet_route.  Returns
- * NGX_OK, or NGX_DECLINED if path and method match no route, or if out of
+ * NGX_OK, or NGX_DECLINED if no route matches path and method, or if out of
  * memory.
  */
 ngx_int_t ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name);
@@ -92,7 +92,7 @@ ngx_int_t ngx_http_xet_access_handler(ngx_http_request_t *r);
 
 /* ngx_http_xet_measure.c */
 
-/* The handler of the log phase, which counts the request. */
+/* Counts the request in the metrics; the log phase handler. */
 ngx_int_t ngx_http_xet_measure_handler(ngx_http_request_t *r);
 
 /* Run when a worker starts and when it ends. */
@@ -131,8 +131,8 @@ ngx_int_t ngx_http_xet_conf_lists(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
 /*
- * Records the file and line of the current directive for conf.  Returns the
- * result of a setter.
+ * Records the file and line of the current directive for conf.  Returns
+ * NGX_CONF_OK or NGX_CONF_ERROR, like a directive setter.
  */
 char *ngx_http_xet_conf_keep(ngx_conf_t *cf, ngx_command_t *cmd,
     const void *conf);
@@ -150,8 +150,8 @@ void ngx_cdecl ngx_http_xet_conf_say(ngx_conf_t *cf, ngx_uint_t level,
     const void *conf, const char *name, const char *fmt, ...);
 
 /*
- * Whether the directive is in the location of conf, or in an outer level below
- * "http".
+ * Returns whether the directive is in the location of conf, or in an outer
+ * level below "http".
  */
 ngx_uint_t ngx_http_xet_conf_within(ngx_http_xet_main_conf_t *xmcf,
     const void *conf, const char *name);
@@ -164,10 +164,13 @@ ngx_http_xet_conf_location_t
     *ngx_http_xet_conf_location_find(ngx_http_xet_main_conf_t *xmcf,
     ngx_http_xet_conf_location_t *server, ngx_str_t *uri);
 
-/* Whether loc is a prefix or exact location, not a regex or a named one. */
+/*
+ * Returns whether loc is a prefix or exact location, not a regular expression
+ * or a named location.
+ */
 ngx_uint_t ngx_http_xet_conf_location_plain(ngx_http_xet_conf_location_t *loc);
 
-/* Whether the directive is in the block of conf itself. */
+/* Returns whether the directive is in the block of conf itself. */
 ngx_uint_t ngx_http_xet_conf_written(ngx_http_xet_main_conf_t *xmcf,
     const void *conf, const char *name);
 

@@ -4,12 +4,12 @@
  *
  * The path after "xet_api_base" is [/v1|/v2] and the form of a route.  The path
  * may start with an epoch, /e<digits>, which the router ignores.  Clients cache
- * by endpoint, so another epoch makes them start with an empty cache
+ * by endpoint, so a new epoch makes them start with an empty cache
  * (ngx_http_xet_token.c).  A xorb path may have any prefix: all prefixes are
  * equivalent, and clients use different ones (docs/protocol.md).
  *
- * The phases, the handler, variables, metrics and the audit log look up the
- * match when they need it.
+ * The phase handlers, the content handler, variables, metrics and the audit log
+ * look up the match when they need it.
  */
 
 #include "ngx_http_xet.h"
@@ -220,8 +220,8 @@ ngx_http_xet_route_does(ngx_http_request_t *r,
 
 
 /*
- * Returns the match of the request, or NULL if out of memory.  Looks it up if
- * needed.
+ * Returns the match of the request, or NULL if out of memory.  Looks up the
+ * match if needed.
  */
 
 static const ngx_http_xet_match_t *
@@ -316,8 +316,8 @@ ngx_http_xet_api_path(ngx_http_request_t *r, ngx_http_xet_match_t *match)
 
 
 /*
- * Returns the position of the slash after an epoch, or p if there is none.
- * The number is 0, or has no leading zero.
+ * Returns the position of the slash after an epoch, or p if the path has no
+ * epoch.  The number of an epoch has no leading zero, unless it is 0.
  */
 
 static u_char *
@@ -346,7 +346,7 @@ ngx_http_xet_skip_epoch(u_char *p, u_char *last)
 }
 
 
-/* Sets the route, if there is one, and the arguments in the path. */
+/* Sets the route and the arguments in the path, if a route matches. */
 
 static ngx_int_t
 ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match)
@@ -387,8 +387,8 @@ ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match)
 
 
 /*
- * The name consists of the constant parts of the route's form, such as
- * /v1/xorbs; the name of a Hub route is its label.
+ * Sets *name to the constant parts of the route's form, such as /v1/xorbs, or
+ * for a Hub route to its label.
  */
 
 ngx_int_t

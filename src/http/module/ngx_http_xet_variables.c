@@ -215,9 +215,9 @@ ngx_http_xet_variable_route(ngx_http_request_t *r,
 
 
 /*
- * The arguments that an edge sends to its origin.  The value is empty unless
- * the signature of the main request was checked.  Subrequests for slices have
- * the same value.
+ * Sets the arguments that an edge sends to its origin.  The value is empty
+ * unless the signature of the main request was checked.  Subrequests for slices
+ * get the same value.
  */
 
 static ngx_int_t
@@ -243,9 +243,9 @@ ngx_http_xet_variable_args(ngx_http_request_t *r,
 
 
 /*
- * The path and headers of nginx's request to the object store.  The value is
- * empty unless the signature of the main request was checked.  The path is also
- * needed for a cache lookup, the headers only for a miss.
+ * Sets the path or a header of nginx's request to the object store.  The value
+ * is empty unless the signature of the main request was checked.  The path is
+ * also needed for a cache lookup, the headers only for a miss.
  */
 
 static ngx_int_t

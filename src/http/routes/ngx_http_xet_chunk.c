@@ -3,7 +3,7 @@
  * GET chunks/{prefix}/{chunk}: a query for global deduplication.
  *
  * A miss is always 404: after any other response without a usable shard, a
- * client aborts its whole upload.  A hit is a shard with keyed chunk hashes:
+ * client aborts its whole upload.  A hit is a shard with the keyed chunk hashes
  * of the xorb that fits best, and of other xorbs that the client will probably
  * need next.  All responses of a period have the same key: clients search one
  * collection per key, and store equal responses only once.
@@ -35,7 +35,7 @@ struct ngx_http_xet_chunk_s {
     ngx_http_xet_query_t  *query;
     ngx_http_xet_array_t   xorbs;              /* xorbs to advertise */
     xet_shard_footer_t     footer;
-    xet_hash_t             noise;              /* masks hidden chunks */
+    xet_hash_t             noise;              /* key, masks hidden chunks */
     ngx_pool_t            *pool;
     xet_buf_t              buf;
     ngx_http_xet_store_t  *store;
@@ -154,8 +154,8 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r)
 
 
 /*
- * Looks up the chunk again, after its xorbs were recorded as advertised: the
- * update has freed the rows.
+ * Looks up the chunk again after its xorbs were recorded as advertised, because
+ * the update has freed the rows.
  */
 
 static void
@@ -193,10 +193,11 @@ ngx_http_xet_chunk_cleanup(void *data)
 
 
 /*
- * Sets the key of the period: a hash, keyed with the secret, of "xet-dedup-1"
- * and the number of the period.  A response stays valid during the next
- * period, so that a response at the end of a period is useful, too.  The noise
- * key is made of "xet-noise-1" in the same way, and never leaves the server.
+ * Sets the dedup key of the period, which is a hash of "xet-dedup-1" and the
+ * number of the period, keyed with the secret.  A response stays valid during
+ * the next period, so that a response at the end of a period is useful, too.
+ * The noise key is derived from "xet-noise-1" in the same way, and is never
+ * sent.
  */
 
 static void

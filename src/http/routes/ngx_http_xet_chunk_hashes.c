@@ -13,10 +13,10 @@
  *
  * Memory: a window of terms, a window of chunk lists, and the result.  Limits
  * for nodes and unchanged terms bound the JSON of the result: 7 MB for one
- * range, and 15 MB for a thousand ranges.  Real files have some dozen nodes per
- * range; a file with long runs of the same chunk may have a node for each
- * chunk.  The state belongs to the thread while a job runs, else to the event
- * loop.
+ * range, and 15 MB for a thousand ranges.  Usual files have a few dozen nodes
+ * per range; a file with long runs of the same chunk may have a node for each
+ * chunk.  The state belongs to the thread while a job runs, otherwise to the
+ * event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -27,7 +27,7 @@
 
 #define NGX_HTTP_XET_DIRTY_MAX     1024
 #define NGX_HTTP_XET_NODES_MAX     16384
-#define NGX_HTTP_XET_NODES_RANGE   64          /* more nodes per range */
+#define NGX_HTTP_XET_NODES_RANGE   64          /* extra nodes per range */
 #define NGX_HTTP_XET_CLEAN_MAX     65536       /* unchanged terms */
 #define NGX_HTTP_XET_HASHES_TERMS  256
 #define NGX_HTTP_XET_HASHES_CHUNKS (2 * XET_XORB_CHUNKS_MAX)
@@ -47,7 +47,7 @@ struct ngx_http_xet_hashes_s {
     ngx_uint_t              next;              /* next term for the core */
     ngx_http_xet_slices_t   window;
 
-    ngx_pool_t             *pool;              /* for windows and JSON */
+    ngx_pool_t             *pool;              /* pool of windows and JSON */
     xet_edit_ranges_t       edits;
     xet_buf_t               buf;
     xet_status_t            status;
@@ -55,7 +55,7 @@ struct ngx_http_xet_hashes_s {
 };
 
 
-/* Whether the file has terms after the current window. */
+/* True if the file has terms after the current window. */
 #define ngx_http_xet_hashes_more(h)                                           \
     ((h)->full && (h)->edits.position < (h)->size)
 
@@ -123,7 +123,8 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
     }
 
     /*
-     * the client will upload next, and uploads need the primary anyway
+     * use the primary, because the client's next request is an upload, which
+     * needs the primary anyway
      */
 
     ngx_http_xet_query_primary(r);
@@ -401,8 +402,7 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
         if (slice.chunk_count == 0) {
 
             /*
-             * the xorb has no row any more: the file was deleted in the
-             * meantime
+             * the row of the xorb is gone: the file was deleted in the meantime
              */
 
             return XET_PLAN_CHANGED;

@@ -8,8 +8,8 @@
  *     repo   handler -> deletes the token's repo with all its references, in
  *            one transaction -> 204
  *
- * Both routes delete rows before the response is sent, so the file is not
- * found any more.  The garbage collector later removes unused bytes.  A
+ * Both routes delete rows before the response is sent, so later requests do not
+ * find the file.  The garbage collector later removes unused bytes.  A
  * statement that is repeated after its session was lost returns the result of
  * the first execution.
  */

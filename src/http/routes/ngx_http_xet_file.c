@@ -27,7 +27,7 @@
 typedef struct {
     ngx_http_xet_reader_t  *reader;
     u_char                  name[XET_FILENAME_MAX];
-    size_t                  name_len;          /* 0: none */
+    size_t                  name_len;          /* 0: no name */
 } ngx_http_xet_file_get_t;
 
 

@@ -15,11 +15,12 @@
  *              PostgreSQL -> 200
  *
  * The id of a grant is a random number, which is a part of the staged object's
- * name, and a MAC of the number, the xorb and the caller.  So nobody can
- * commit an object of another caller, and no state is stored for a grant.
+ * name, and a MAC of the number, the xorb and the caller.  So no caller can
+ * commit an object of another caller, and the server stores no state for a
+ * grant.
  *
- * The state of a commit belongs to the thread while a job runs, else to the
- * event loop.
+ * The state of a commit belongs to the thread while a job runs, otherwise to
+ * the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -135,7 +136,7 @@ ngx_http_xet_grant_feed(void *data, u_char *buf, size_t len, ngx_uint_t last,
 
     if (rc == XET_DONE) {
 
-        /* an unsupported checksum can't be signed: give no grant */
+        /* an unsupported checksum can't be signed, so issue no grant */
 
         g->grant.length = 0;
 
@@ -180,8 +181,8 @@ ngx_http_xet_grant_body_done(ngx_http_request_t *r, void *data,
 
 
 /*
- * Responds with a grant: the xorb does not exist, or the client may not know
- * that it exists.
+ * Responds with a grant, because the xorb does not exist, or must be hidden
+ * from the client.
  */
 
 static ngx_int_t
@@ -428,7 +429,7 @@ ngx_http_xet_commit_done(ngx_http_request_t *r, void *data)
 
     if (c->status != XET_OK) {
 
-        /* the object differs from the announced one, and was removed */
+        /* the object differs from the announced object, and was removed */
 
         if (c->status != XET_NO_GRANT
             && xet_status_http(c->status) / 100 == 4)

@@ -26,7 +26,7 @@
 
 
 #define NGX_HTTP_XET_HEALTH_PROBE   2000       /* ms between tests */
-#define NGX_HTTP_XET_HEALTH_VALID  60000       /* ms a result is valid */
+#define NGX_HTTP_XET_HEALTH_VALID  60000       /* ms, maximum age of a result */
 
 
 typedef struct {

@@ -18,10 +18,10 @@
 
 
 struct ngx_http_xet_batch_req_s {
-    xet_hash_t             *hashes;            /* requested, each once */
+    xet_hash_t             *hashes;            /* requested, no duplicates */
     ngx_uint_t              n;
     ngx_http_xet_array_t    files;
-    ngx_uint_t              file;              /* index in hashes; n: none */
+    ngx_uint_t              file;              /* index in hashes; n: unset */
     xet_plan_t              plan;
     ngx_pool_t             *pool;
 };

@@ -15,7 +15,7 @@
 typedef enum {
     NGX_HTTP_XET_ANY = 0,              /* no token is required */
     NGX_HTTP_XET_READS,                /* no token if "xet_hub_public" */
-    NGX_HTTP_XET_BROWSES,              /* as READS, for a web page */
+    NGX_HTTP_XET_BROWSES,              /* like READS, for a web page */
     NGX_HTTP_XET_KNOWN,
     NGX_HTTP_XET_WRITES,
     NGX_HTTP_XET_DELETES
@@ -25,7 +25,7 @@ typedef enum {
 /* How "xet_audit" records a route. */
 
 typedef enum {
-    NGX_HTTP_XET_IDLE = 0,             /* recorded only if refused */
+    NGX_HTTP_XET_IDLE = 0,             /* recorded only if rejected */
     NGX_HTTP_XET_LOOK,                 /* recorded only with "all" */
     NGX_HTTP_XET_ACT,
     NGX_HTTP_XET_MINT                  /* issues a token */
@@ -71,7 +71,7 @@ struct ngx_http_xet_match_s {
     ngx_uint_t                    people;      /* a page may be requested */
 
     const ngx_http_xet_route_t   *route;       /* NULL: no route */
-    ngx_uint_t                    methods;     /* allowed, if route is NULL */
+    ngx_uint_t                    methods;     /* allowed methods if no route */
     xet_status_t                  status;      /* result of parsing args */
     xet_route_args_t              args;
 };
@@ -84,7 +84,7 @@ ngx_int_t ngx_http_xet_##name##_handler(ngx_http_request_t *r,                \
 #include "routes.def"
 
 
-/* ngx_http_xet_xorb.c: functions used by other routes of xorbs. */
+/* ngx_http_xet_xorb.c: functions used by other xorb routes. */
 
 /*
  * Sends the response for a xorb that does not exist.  Returns the code for
@@ -101,9 +101,7 @@ typedef ngx_int_t (*ngx_http_xet_xorb_missing_pt)(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_xorb_ask(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
     ngx_http_xet_xorb_missing_pt missing, void *data);
 
-/*
- * Sends the response to an upload of a xorb, after ngx_http_xet_xorb_commit().
- */
+/* Sends the response to a xorb upload, after ngx_http_xet_xorb_commit(). */
 void ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new);
 
@@ -116,8 +114,8 @@ ngx_uint_t ngx_http_xet_token_hub(const ngx_str_t *repo);
 
 /*
  * Sends a token with these claims, and its endpoint according to the
- * configuration of the location.  Returns the same as the functions of
- * ngx_http_xet.h that send a response.
+ * configuration of the location.  Returns what the functions of ngx_http_xet.h
+ * that send a response return.
  */
 ngx_int_t ngx_http_xet_token_give(ngx_http_request_t *r,
     xet_token_claims_t *claims);

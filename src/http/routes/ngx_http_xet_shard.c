@@ -14,8 +14,8 @@
  * frames).  An error before the first frame is sent as a status, as in v1; a
  * later error is sent in a frame.  Without a final frame clients would not
  * retry.  An unknown xorb is always reported in a frame: clients show only the
- * text of frames to their users, and this text tells them to clear the cache
- * with that xorb.
+ * text of frames to their users, and this text tells users to clear the cache
+ * that contains the xorb.
  */
 
 #include "ngx_http_xet.h"
@@ -27,7 +27,8 @@
 
 
 /*
- * Milliseconds before the first frame; an earlier error is sent as a status.
+ * Milliseconds until the first frame is sent; an error before this time is sent
+ * as a status.
  */
 #define NGX_HTTP_XET_SHARD_DELAY  500
 

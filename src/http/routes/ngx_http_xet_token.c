@@ -8,11 +8,11 @@
  * the scope is "read".  The response has the form that clients expect from a
  * Hub, as JSON and in headers (docs/protocol.md, token endpoint).
  *
- * With "xet_token_epoch" the endpoint of a token with write access ends
- * in /e<digits>, which the router skips.  Clients cache their uploads by
- * endpoint, so they forget these uploads when the endpoint changes.  The last
- * eight digits are the minute, since 1970, in which the current period began;
- * the digits before are the configured number.  So an endpoint can recur only
+ * With "xet_token_epoch" the endpoint of a token with write access ends in
+ * /e<digits>, which the router skips.  Clients cache their uploads by endpoint,
+ * so they forget these uploads when the endpoint changes.  The last eight
+ * digits are the minute, since 1970, in which the current period began; the
+ * digits before them are the configured number.  So an endpoint can recur only
  * with the same number and within the same period, even if periods or clocks
  * were changed, and the cache of a client is never older than the period.
  */
@@ -22,7 +22,7 @@
 #include "ngx_http_xet_routes.h"
 
 
-#define NGX_HTTP_XET_HUB_REPO  "_hub/"          /* as in xet.hub_store() */
+#define NGX_HTTP_XET_HUB_REPO  "_hub/"          /* same as in xet.hub_store() */
 
 
 static ngx_int_t ngx_http_xet_token_claims(ngx_http_request_t *r,
@@ -233,7 +233,8 @@ ngx_http_xet_token_claims(ngx_http_request_t *r, xet_token_claims_t *claims)
     }
 
     /*
-     * a read-only server must not issue tokens that can write on another one
+     * a read-only server must not issue tokens that permit writing on another
+     * server
      */
 
     if (xlcf->read_only) {

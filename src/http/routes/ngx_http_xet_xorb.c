@@ -15,8 +15,8 @@
  * Bytes are durable before the row is written, and the row is committed before
  * the response is sent.
  *
- * The state of an upload belongs to the thread while a job runs, else to the
- * event loop.
+ * The state of an upload belongs to the thread while a job runs, otherwise to
+ * the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -48,7 +48,7 @@ struct ngx_http_xet_xorb_head_s {
     ngx_http_xet_xorb_missing_pt  missing;     /* NULL: 404 */
     void                         *data;
 
-    unsigned                grant:1;           /* for a grant */
+    unsigned                grant:1;           /* the request is for a grant */
     unsigned                recorded:1;        /* advertised today */
 };
 
@@ -192,7 +192,7 @@ ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 
 
 /*
- * Serves a whole xorb in the same way as its parts: by a redirect to the data
+ * Serves a whole xorb in the same way as parts of it: by a redirect to the data
  * location, with a URL that the server signs.
  */
 
@@ -433,9 +433,9 @@ ngx_http_xet_xorb_missing(ngx_http_request_t *r)
 
 
 /*
- * Sends 200, which is a promise like a dedup response: the client will refer
- * to the xorb without an upload; old clients do so after HEAD, too.  So the
- * day is recorded for the garbage collector before the 200 is sent.
+ * Sends 200, which is a promise like a dedup response: the client will refer to
+ * the xorb without an upload.  Old clients do so after HEAD, too.  So the day
+ * is recorded for the garbage collector before the 200 is sent.
  */
 
 static ngx_int_t
