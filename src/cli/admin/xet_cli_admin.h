@@ -9,7 +9,7 @@
 
 
 /*
- * A session of PostgreSQL, which runs one statement at a time and returns its
+ * A PostgreSQL session, which runs one statement at a time and returns its
  * rows one by one.  Only xet_cli_pg.c calls libpq.
  */
 
@@ -55,8 +55,8 @@ typedef int (*xet_cli_pg_row_pt)(void *ctx, const xet_cli_pg_row_t *row);
 
 
 /*
- * Connects to the database of --postgres or XET_POSTGRES.  Returns NULL after
- * printing the error; *rc is the exit code.
+ * Connects to the database given by --postgres or XET_POSTGRES.  Returns NULL
+ * after printing the error; *rc is the exit code.
  */
 xet_cli_pg_t *xet_cli_pg_open(const xet_cli_args_t *args, int *rc);
 void xet_cli_pg_close(xet_cli_pg_t *pg);
@@ -80,8 +80,8 @@ int xet_cli_pg_number(xet_cli_pg_t *pg, const char *sql,
     const xet_cli_pg_param_t *params, uint64_t *number);
 
 /*
- * Like xet_cli_pg_number(), but copies a text, truncated to size bytes with
- * the zero byte.
+ * Like xet_cli_pg_number(), but copies a text, truncated to size bytes
+ * including the zero byte.
  */
 int xet_cli_pg_line(xet_cli_pg_t *pg, const char *sql,
     const xet_cli_pg_param_t *params, char *text, size_t size);
@@ -123,12 +123,13 @@ int xet_cli_migrate_newest(const xet_cli_args_t *args, uint64_t *newest);
 
 /*
  * Read a column of a row; columns are counted from 0.  The function must match
- * the type of the column in the statement.  Text and bytes are not copied, and
- * are valid as long as the row.
+ * the type of the column in the statement; xet_cli_pg_u64() reads integers of
+ * 4 or 8 bytes.  Text and bytes are not copied, and are valid until the row is
+ * freed.
  */
 
 int xet_cli_pg_null(const xet_cli_pg_row_t *row, int column);
-uint64_t xet_cli_pg_u64(const xet_cli_pg_row_t *row, int column);  /* int */
+uint64_t xet_cli_pg_u64(const xet_cli_pg_row_t *row, int column);
 int xet_cli_pg_bool(const xet_cli_pg_row_t *row, int column);
 const char *xet_cli_pg_text(const xet_cli_pg_row_t *row, int column);
 const uint8_t *xet_cli_pg_bytes(const xet_cli_pg_row_t *row, int column,

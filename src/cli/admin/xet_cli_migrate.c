@@ -133,9 +133,9 @@ xet_cli_migrate_newest(const xet_cli_args_t *args, uint64_t *newest)
 
 
 /*
- * Returns the migrations folder, malloc()ed, or NULL after an error: the
- * folder of --sql; or, relative to the folder of the program,
- * ../share/xet/sql, as installed; or sql, as built by make.
+ * Returns the path of the migrations folder, malloc()ed, or NULL after an
+ * error.  The folder is given by --sql; the default, relative to the folder of
+ * the program, is ../share/xet/sql (installed) or sql (built by make).
  */
 
 static char *
@@ -330,7 +330,7 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
 
 
 /*
- * Reads a file of the folder, and sets sum to its SHA-256 in hexadecimal.
+ * Reads a file in the folder, and sets sum to its SHA-256 in hexadecimal.
  * Returns the text, malloc()ed, with a zero byte at the end, or NULL on an
  * error.
  */
@@ -403,7 +403,7 @@ xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
                                                xet_cli_as_text(text)),
                                NULL, NULL);
 
-    /* after a failure, the end of the session rolls the transaction back */
+    /* after a failure, the transaction is rolled back when the session ends */
 
     rc = rc ? rc : xet_cli_pg_exec(m->pg, "COMMIT");
 

@@ -1,7 +1,7 @@
 
 /*
- * A session of PostgreSQL for the verbs that administer a server.  This is the
- * only file of the command line that calls libpq.
+ * A PostgreSQL session for the verbs that administer a server.  This is the
+ * only file of the xet command that calls libpq.
  */
 
 
@@ -430,8 +430,8 @@ xet_cli_pg_option(const xet_cli_pg_t *pg, const PQconninfoOption *o)
 
 
 /*
- * Prints only the first line of a message of libpq, which is the error; the
- * other lines are context.
+ * Prints only the first line of a libpq message, which is the error; the other
+ * lines are context.
  */
 
 static int
@@ -450,8 +450,8 @@ xet_cli_pg_null(const xet_cli_pg_row_t *row, int column)
 
 
 /*
- * In the binary format an integer has 4 or 8 bytes, big-endian; a boolean has
- * one byte.
+ * In the binary format an integer has 4 or 8 bytes in big-endian order; a
+ * boolean has one byte.
  */
 
 uint64_t

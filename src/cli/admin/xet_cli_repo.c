@@ -2,7 +2,7 @@
 /*
  * xet repo and xet ls: list and manage repositories and files in the database,
  * with the functions of sql/repos.sql.  xet.audit_note() writes each change to
- * the log of PostgreSQL.
+ * the PostgreSQL log.
  *
  *     xet ls
  *     xet repo ls
@@ -38,7 +38,7 @@ typedef struct {
     int          min;                  /* operands after the verb */
     int          max;                  /* -1: no limit */
     int        (*run)(xet_cli_repo_t *r);
-    const char  *sql;                  /* for xet_cli_repo_set() */
+    const char  *sql;                  /* statement of xet_cli_repo_set() */
 } xet_cli_repo_verb_t;
 
 
@@ -189,7 +189,7 @@ xet_cli_repo_find(xet_cli_repo_t *r)
 
 
 /*
- * Rejects Hub repositories: the Hub has tables of its own for them, which the
+ * Rejects Hub repositories: the Hub has its own tables for them, which the
  * functions of sql/repos.sql do not update.
  */
 
@@ -310,7 +310,7 @@ xet_cli_repo_rm(xet_cli_repo_t *r)
 
 /*
  * Prints the files of a repository, or all files of the store if r->name is
- * NULL, in the order of their registration.
+ * NULL, in order of registration.
  */
 
 static int

@@ -484,9 +484,9 @@ xet_cli_url_print(const xet_cli_args_t *args, xet_buf_t *b, uint64_t expires)
 
 
 /*
- * Reads the file of --key.  Returns XET_CLI_OK, or an exit code after printing
- * the error: XET_CLI_USAGE without --key, else XET_CLI_ERROR.  The caller
- * calls xet_cli_key_free() in any case.
+ * Reads the key file given by --key.  Returns XET_CLI_OK, or an exit code
+ * after printing the error: XET_CLI_USAGE without --key, else XET_CLI_ERROR.
+ * The caller must call xet_cli_key_free() in any case.
  */
 
 static int

@@ -3,9 +3,9 @@
  * xet backup: copies the database and the store while the server runs.
  *
  * One session exports a snapshot; pg_dump and the list of copies use this
- * snapshot.  From before the snapshot until the last copy is saved, the
- * session holds an advisory lock in shared mode: meanwhile garbage collection
- * removes no copies.  A row is written after its file is durable, so each
+ * snapshot.  The session holds an advisory lock in shared mode from before the
+ * snapshot until the last copy is saved.  Garbage collection removes no copies
+ * while this lock is held.  A row is written after its file is durable, so each
  * listed copy has a file.  If the session is lost, the backup fails.
  *
  * A listed copy may be missing or damaged in the store.  If an upload has

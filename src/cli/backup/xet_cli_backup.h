@@ -30,10 +30,9 @@
 
 
 #define XET_CLI_BACKUP_FORMAT  1
-#define XET_CLI_BACKUP_BATCH   64      /* files of a batch, at most */
+#define XET_CLI_BACKUP_BATCH   64      /* maximum number of files in a batch */
 #define XET_CLI_BACKUP_PATH    128     /* size of a path with its zero byte */
-#define XET_CLI_BACKUP_NAME    32      /* size of a generation name,
-                                          likewise */
+#define XET_CLI_BACKUP_NAME    32      /* generation name with its zero byte */
 
 #define XET_CLI_BACKUP_COPIES  "xorbs/default"
 #define XET_CLI_BACKUP_READERS "readers"
@@ -75,10 +74,10 @@ typedef struct {
 
 typedef struct {
     FILE                  *file;
-    const char            *name;       /* for messages */
+    const char            *name;       /* name shown in messages */
     int                    notes;
 
-    unsigned               ended:1;    /* at the end of the file */
+    unsigned               ended:1;    /* the end of the file was reached */
     unsigned               healed:1;   /* notes only.  1: other has replaced
                                           copy; 0: copy is lost */
     xet_cli_copy_t         copy;       /* the copy of the last line read */
@@ -120,7 +119,7 @@ typedef struct {
 
     uint8_t               *buffer;
     xet_checksum_state_t  *checksum;
-    xet_store_writer_t    *writer;     /* of the current copy, or NULL */
+    xet_store_writer_t    *writer;     /* file being written, or NULL */
 
     uint64_t               done;       /* bytes read */
     void                 (*tell)(uint64_t bytes);  /* progress, or NULL */
@@ -163,8 +162,7 @@ typedef struct {
     xet_cli_list_t         unknown;    /* notes of the newest generation */
     char                   newest[XET_CLI_BACKUP_NAME];  /* generation name */
 
-    uint64_t               asked;      /* xet_cli_now() of the last check
-                                          of the session */
+    uint64_t               asked;      /* time of the last ping, in ms */
     uint64_t               fresh;      /* number of new copies */
     uint64_t               fresh_bytes;
     uint64_t               damaged;    /* copies that are bad in the store,
@@ -375,7 +373,7 @@ int xet_cli_backup_prune(xet_store_t *storage, uint64_t keep,
 int xet_cli_backup_operand(const char *name, const char *instead);
 
 /*
- * Runs a program of PostgreSQL, such as pg_dump, and waits for its end.  The
+ * Runs a PostgreSQL program, such as pg_dump, and waits for it to exit.  The
  * options -w and -d with the connection string of pg are appended to argv.
  * The password is passed in the environment, other secrets in a memfd.
  *

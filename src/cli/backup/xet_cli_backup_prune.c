@@ -22,7 +22,7 @@ typedef struct {
     xet_store_t     *storage;
     char             folder[32];       /* current folder of copies */
     char             gone[XET_CLI_STORAGE_MANY][XET_CLI_STORAGE_NAME];
-    size_t           ngone;            /* names in gone, to be removed */
+    size_t           ngone;            /* number of names in gone */
     uint64_t         removed;          /* number of removed copies */
     xet_cli_list_t  *lists;            /* lists and notes to keep */
     int              nlists;

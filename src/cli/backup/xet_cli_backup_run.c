@@ -1,7 +1,8 @@
 
 /*
- * Functions that backup and restore share: check of the operand, programs of
- * PostgreSQL, the readers lock, and updates of rows of healed xorbs.
+ * Functions that backup and restore share: they check the operand, run
+ * PostgreSQL programs, take the readers lock, and update the rows of healed
+ * xorbs.
  */
 
 

@@ -71,7 +71,8 @@ xet_cli_backup_to(xet_cli_backup_t *b, const char *name)
 
 
 /*
- * Takes an advisory lock in the database, too, because buckets have no locks.
+ * Also locks the target with an advisory lock in the database, because buckets
+ * have no locks.  Sets *had to 1 if the lock was taken, else to 0.
  */
 
 static int
@@ -118,7 +119,7 @@ xet_cli_backup_clear(xet_cli_backup_t *b)
         rc = xet_cli_storage_put(b->to, "backup", text, 1);
     }
 
-    /* the file of the readers lock, see xet_cli_backup_prune() */
+    /* create the file of the readers lock, see xet_cli_backup_prune() */
 
     rc = rc ? rc : xet_cli_storage_stat(b->to, XET_CLI_BACKUP_READERS, &entry);
 
@@ -156,7 +157,7 @@ xet_cli_backup_newest(xet_cli_backup_t *b)
 
     if (rc == XET_CLI_FAULT) {
 
-        /* damaged, not used: copies in the backup are read and verified */
+        /* damaged: without its list, copies are read and verified */
 
         return XET_CLI_OK;
     }

@@ -15,7 +15,7 @@
  * new copy is used.  A copy that is collected after it was copied becomes an
  * orphan in the target.
  *
- * Until the target has the identity of the store, servers reject it.  A run
+ * Servers reject the target until it has the identity of the store.  A run
  * first writes a mark: the identity of the source and a random number.  If the
  * source has the same mark, source and target are the same store.  A run
  * checks the mark again after writing it, because another run may be
@@ -60,8 +60,8 @@ typedef struct {
     pthread_mutex_t       pg_mutex;
     xet_cli_pg_t         *pg;
 
-    pthread_mutex_t       mutex;       /* for the members below */
-    int                   rc;          /* the first failure */
+    pthread_mutex_t       mutex;       /* protects the members below */
+    int                   rc;          /* exit code of the first failure */
     xet_cli_copying_row_t rows[XET_CLI_COPYING_PAGE];
     size_t                n;
     size_t                next;        /* index of the next row to copy */
@@ -69,8 +69,8 @@ typedef struct {
     uint64_t              bytes;
     uint64_t              copied;
     uint64_t              copied_bytes;
-    uint64_t              there;       /* in the target already */
-    uint64_t              gone;        /* collected meanwhile */
+    uint64_t              there;       /* copies already in the target */
+    uint64_t              gone;        /* copies collected during the run */
     uint64_t              lost;
 } xet_cli_copying_t;
 
@@ -180,7 +180,7 @@ xet_cli_copying_all(xet_cli_copying_t *c)
 
     rc = rc ? rc : xet_cli_copying_finish(c);
 
-    /* print the counters also after a failure */
+    /* print the counters even after a failure */
 
     return c->copies ? xet_cli_worse(rc, xet_cli_copying_print(c)) : rc;
 }
@@ -408,7 +408,7 @@ xet_cli_copying_unmark(xet_cli_copying_t *c)
 /*
  * Reads the identity and the mark of the target; sets c->named and line.
  * Fails if the identity or the mark is that of another store.  XET_CLI_GONE:
- * the target has neither.
+ * the target has no identity and no mark.
  */
 
 static int
@@ -492,7 +492,7 @@ xet_cli_copying_itself(xet_cli_copying_t *c, int *sure)
 }
 
 
-/* Reads the mark of a store; an empty string if the store has none. */
+/* Reads the mark of a store; sets line to "" if the store has none. */
 
 static int
 xet_cli_copying_line(xet_store_t *storage, char *line)
@@ -612,7 +612,7 @@ xet_cli_copying_threads(xet_cli_copying_t *c, uint64_t threads)
 }
 
 
-/* The function of a thread: copies rows of the page until none is left. */
+/* Thread function: processes rows of the page until no row is left. */
 
 static void *
 xet_cli_copying_thread(void *data)
@@ -823,7 +823,7 @@ xet_cli_copying_again_row(void *ctx, const xet_cli_pg_row_t *row)
 
 /*
  * Removes the damage mark from the row of an intact copy.  A server that uses
- * the target sets this mark if it reads a copy that is not copied yet.
+ * the target sets this mark when it reads a copy that has not been copied yet.
  */
 
 static int

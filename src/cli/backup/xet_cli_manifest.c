@@ -15,7 +15,7 @@
 #include "xet_cli_backup.h"
 
 
-#define XET_CLI_MANIFEST_MAX  65536    /* bytes that are read */
+#define XET_CLI_MANIFEST_MAX  65536    /* maximum size of a manifest */
 
 
 typedef struct {

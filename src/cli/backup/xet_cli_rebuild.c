@@ -6,8 +6,8 @@
  * Each copy is verified, and its row is inserted, as in an upload.  An
  * existing row changes only if its copy is missing or marked as damaged: then
  * the row refers to the verified copy.  A store does not record which xorbs a
- * file consists of: users upload files again, and clients skip the bytes of
- * known xorbs.
+ * file consists of, so users must upload their files again; clients then skip
+ * the bytes of known xorbs.
  *
  * A database without an identity gets the identity of the store.  While the
  * rebuild runs, a lock keeps copies from being removed.  xet.store_unknown()
@@ -28,14 +28,14 @@
 #include "xet_cli_backup.h"
 
 
-#define XET_CLI_COPY_IDS_BLOCK  256   /* copy ids of xet.copy_ids_take() */
+#define XET_CLI_COPY_IDS_BLOCK  256   /* copy ids per xet.copy_ids_take() */
 
 
 typedef struct {
     const xet_cli_args_t  *args;
     xet_store_t           *storage;
-    int                    began;      /* recorded as incomplete */
-    unsigned               number;     /* of the current folder, 0 to 255 */
+    int                    began;      /* incomplete rebuild recorded */
+    unsigned               number;     /* current folder, 0 to 255 */
     xet_cli_pg_t          *pg;
     xet_cli_copier_t       copier;
     uint32_t               copy_id;    /* next unused copy id */
@@ -233,7 +233,7 @@ xet_cli_rebuild_walk(xet_cli_rebuild_t *b)
         }
     }
 
-    /* rows that an earlier walk has added do not count as known */
+    /* rows added by an earlier walk are not counted as known */
 
     b->known -= (b->known < added) ? b->known : added;
 
@@ -638,7 +638,7 @@ xet_cli_rebuild_row(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
 
 
 /*
- * Returns the chunks for the dedup index as an array literal of PostgreSQL,
+ * Returns the chunks for the dedup index as a PostgreSQL array literal,
  * malloc()ed, or NULL if out of memory.  Chunks are selected as in an upload
  * of files; the first chunk of each xorb is always included, because it is not
  * known which chunks are the first of a file.

@@ -4,7 +4,8 @@
  *
  * pg_restore first restores the database, in one transaction.  Then the copies
  * are copied and compared with the list.  The file "identity" is written last:
- * servers reject a store without it, so a partial store is never served.
+ * servers reject a store without this file, so a partial store is never
+ * served.
  *
  * After an interruption the same command resumes.  The comment of the schema
  * xet_restore and the file "restore" in the store contain the name of the

@@ -188,7 +188,7 @@ typedef enum {
 
 typedef struct {
     const char  *name;
-    const char  *value;                /* for the help; NULL: a flag */
+    const char  *value;                /* placeholder in help; NULL: a flag */
     int          letter;
     const char  *text;
 } xet_cli_option_row_t;
@@ -292,10 +292,10 @@ const char *xet_cli_hash_string(const xet_hash_t *hash,
  * Untrusted strings: file names, server responses, database values.
  *
  * The functions below escape unsafe characters: ASCII and Unicode control
- * characters, line breaks, characters that change the direction of writing,
- * invalid UTF-8, and the backslash.  Each byte of an unsafe character is
- * printed as \xNN.  In JSON an unsafe character is printed as \uNNNN, and an
- * invalid byte as \ufffd; a backslash is JSON syntax and is not escaped.
+ * characters, line breaks, characters that change the text direction, invalid
+ * UTF-8, and the backslash.  Each byte of an unsafe character is printed as
+ * \xNN.  In JSON an unsafe character is printed as \uNNNN, and an invalid byte
+ * as \ufffd; a backslash is JSON syntax and is not escaped.
  */
 
 
@@ -427,17 +427,17 @@ int xet_cli_output_write(int fd, const char *name, const uint8_t *data,
  */
 
 #define XET_CLI_GONE        (-1)       /* the name does not exist */
-#define XET_CLI_UNREADABLE  (-2)       /* see errno; EUCLEAN: not a file */
+#define XET_CLI_UNREADABLE  (-2)       /* errno is set; EUCLEAN: not a file */
 #define XET_CLI_THERE       (-3)       /* the name already exists */
 
 #define XET_CLI_STORAGE_NAME  256      /* size of a name with its zero byte */
-#define XET_CLI_STORAGE_MANY  64       /* names removed per call, at most */
-#define XET_CLI_IDENTITY      64       /* size of an identity, likewise */
+#define XET_CLI_STORAGE_MANY  64       /* maximum number of names per call */
+#define XET_CLI_IDENTITY      64       /* size of an identity with zero byte */
 
 
 /*
- * Handles one name of a list: the part below the folder.  Any result but
- * XET_CLI_OK ends the list.
+ * Handles one name of a list; the name is relative to the listed folder.  Any
+ * result other than XET_CLI_OK ends the list.
  */
 
 typedef int (*xet_cli_storage_name_pt)(void *ctx, const char *name);
@@ -452,12 +452,12 @@ typedef int (*xet_cli_storage_name_pt)(void *ctx, const char *name);
                                           otherwise FIFOs are rejected */
 
 /*
- * Opens a storage, which the caller frees by xet_store_destroy().  Returns
+ * Opens a storage, which the caller frees with xet_store_destroy().  Returns
  * NULL after printing the error; *rc is the exit code.
  */
 xet_store_t *xet_cli_storage_open(const char *text, int flags, int *rc);
 
-/* Reads the identity of a store; an empty string if the store has none. */
+/* Reads the identity of a store; sets identity to "" if there is none. */
 int xet_cli_storage_identity(xet_store_t *storage,
     char identity[XET_CLI_IDENTITY]);
 
@@ -468,8 +468,8 @@ int xet_cli_storage_identity(xet_store_t *storage,
 int xet_cli_storage_still(xet_store_t *storage, const char *identity);
 
 /*
- * Print errors for a storage without an identity, and for a storage with
- * another identity than the database has.  Both functions return
+ * Print errors for a storage without an identity, and for a storage whose
+ * identity differs from that of the database.  Both functions return
  * XET_CLI_ERROR.
  */
 int xet_cli_storage_bare(const xet_store_t *storage);
@@ -483,9 +483,9 @@ int xet_cli_storage_list(xet_store_t *storage, const char *folder,
     xet_cli_storage_name_pt handler, void *ctx);
 
 /*
- * Sets *empty to 1 if the storage contains nothing but the names in the array
- * "but", which ends with NULL; else to 0.  The names are files, or folders
- * with their contents.
+ * Sets *empty to 1 if the storage contains only the names in the array "but",
+ * which ends with NULL; else to 0.  The names are files, or folders with their
+ * contents.
  */
 int xet_cli_storage_empty(xet_store_t *storage, const char *const *but,
     int *empty);
@@ -533,7 +533,7 @@ int xet_cli_storage_folders(xet_store_t *storage);
 
 /*
  * Locks a file until this process ends; a missing file is created.  Sets *had
- * to 0 if another process has the lock, else to 1.  Buckets have no locks:
+ * to 0 if another process holds the lock, else to 1.  Buckets have no locks:
  * *had is always 1.
  */
 int xet_cli_storage_lock(xet_store_t *storage, const char *name,
@@ -564,11 +564,11 @@ int xet_cli_storage_line(xet_store_t *storage, const char *name, char *line,
 int xet_cli_storage_fetch(xet_store_t *storage, const char *name, int *fd);
 
 /*
- * Write a file, which gets its name by xet_cli_writer_keep().  After that call
- * the bytes are durable; the name is durable after a sync of its folder.  With
- * replace, an existing file is replaced; XET_CLI_THERE: the name exists, and
- * replace is not set.  xet_cli_writer_keep() and xet_cli_writer_drop() free
- * the writer.  The caller may also write to writer->fd.
+ * Write a file; xet_cli_writer_keep() gives the file its name.  After that
+ * call the bytes are durable; the name is durable after a sync of its folder.
+ * With replace, an existing file is replaced; XET_CLI_THERE: the name exists,
+ * and replace is not set.  xet_cli_writer_keep() and xet_cli_writer_drop()
+ * free the writer.  The caller may also write to writer->fd.
  */
 int xet_cli_writer_open(xet_store_t *storage, const char *name,
     xet_store_writer_t **writer);
@@ -591,12 +591,12 @@ int xet_cli_storage_put(xet_store_t *storage, const char *name,
 int xet_cli_output_scratch(const char *folder);
 
 
-/* A limit of bytes per second, shared by threads. */
+/* A rate limit in bytes per second, shared by threads. */
 
 typedef struct {
     pthread_mutex_t  mutex;
     uint64_t         rate;             /* bytes a second; 0: no limit */
-    uint64_t         began;            /* start, by xet_cli_now() */
+    uint64_t         began;            /* start time, see xet_cli_now() */
     uint64_t         moved;            /* bytes since the start */
 } xet_cli_pace_t;
 
@@ -635,7 +635,7 @@ int xet_cli_json_end(xet_cli_json_t *o);
 
 
 /*
- * Results, as a JSON object or as text, from one list of members.
+ * Prints results, as a JSON object or as text, from one list of members.
  *
  * A member with a key is in the JSON object.  A member with a tail is in the
  * text: its value, padded to width characters, then its tail.  A member with a
@@ -688,8 +688,8 @@ typedef struct {
     { XET_CLI_OUT_HASH, key, hash, 0, -(width), "\n", label }
 
 /*
- * Print members: a single result, or one of many rows.  The text of a row is
- * not flushed.
+ * Print members: xet_cli_print() a single result, xet_cli_print_row() one of
+ * many rows.  The text of a row is not flushed.
  */
 
 #define xet_cli_print(json, ...)                                              \
@@ -731,8 +731,8 @@ json_t *xet_cli_json_load(const char *data, size_t len, size_t flags,
     size_t room, int *large);
 
 /*
- * Read a member.  Return 1, or 0 if the member is missing, negative or of
- * another type.
+ * Read a member of an object.  Return 1, or 0 if the member is missing,
+ * negative or of another type.
  */
 
 int xet_cli_json_get_u64(const json_t *object, const char *key,
@@ -757,7 +757,7 @@ typedef struct {
     EVP_MD_CTX     *sha256;            /* NULL: no SHA-256 */
     uint8_t         chunk[XET_CHUNK_MAX];
     size_t          len;               /* bytes in chunk */
-    uint8_t         buffer[XET_CLI_DIGEST_BUFFER];  /* for fread() */
+    uint8_t         buffer[XET_CLI_DIGEST_BUFFER];  /* fread() buffer */
 
     uint64_t        size;
     uint64_t        chunks;

@@ -27,9 +27,8 @@
 #define XET_CLI_BUCKET_CONNECTIONS_MAX  1024
 
 /*
- * Default and maximum bytes of a part of an upload.  An object has at most
- * XET_S3_PARTS_MAX parts, so large parts are needed for dumps of large
- * databases.
+ * Default and maximum size of an upload part, in bytes.  An object has at most
+ * XET_S3_PARTS_MAX parts, so dumps of large databases need large parts.
  */
 
 #define XET_CLI_BUCKET_PART         (64 * 1024 * 1024)

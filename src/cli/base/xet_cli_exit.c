@@ -1,5 +1,5 @@
 
-/* Exit codes and error messages, and growing of arrays. */
+/* Exit codes, error messages and growable arrays. */
 
 
 #include <errno.h>

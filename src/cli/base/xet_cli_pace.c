@@ -1,5 +1,5 @@
 
-/* A limit of bytes per second, shared by threads. */
+/* A rate limit in bytes per second, shared by threads. */
 
 
 #include <string.h>

@@ -20,8 +20,8 @@ static struct {
     uint64_t     total;                /* bytes; 0: unknown */
     uint64_t     start;                /* time of the start, ms */
     uint64_t     first;                /* bytes done at the start */
-    uint64_t     drawn;                /* time of the last drawing, ms */
-    unsigned     active:1;             /* a terminal, without --quiet */
+    uint64_t     drawn;                /* time of the last redraw, ms */
+    unsigned     active:1;             /* output is a terminal, no --quiet */
     unsigned     begun:1;              /* first is set */
     unsigned     shown:1;              /* the bar is on the terminal */
 } xet_cli_progress;

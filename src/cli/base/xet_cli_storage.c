@@ -1,7 +1,7 @@
 
 /*
- * Wrappers of src/store for the command line: they print error messages, and
- * return exit codes instead of statuses.
+ * Wrappers around src/store for the xet command: they print error messages,
+ * and return exit codes instead of statuses.
  */
 
 
@@ -103,8 +103,8 @@ xet_cli_storage_begin(xet_store_t *storage, int flags)
 
 
 /*
- * temp_path is used only if it is writable: the arguments may be those of a
- * server, which has other permissions.
+ * temp_path is used only if it is writable: the arguments may be copied from
+ * the configuration of a server, which has other permissions.
  */
 
 static xet_store_t *
@@ -322,11 +322,13 @@ xet_cli_storage_empty(xet_store_t *storage, const char *const *but, int *empty)
 
 
 /*
- * Returns 1 if the array "but" has the name, or a folder that contains the
- * name; else 0.  In a folder, also returns 1 for "lost+found".
+ * Returns 1 if the array "but" contains the name, or a folder that contains
+ * the name; else 0.  If the storage is a folder, also returns 1 for
+ * "lost+found".
  *
- * In a bucket, the listing then skips the rest of that folder: it continues
- * after "folder/~~~~", because no name in the folder sorts after that.
+ * In a bucket, the listing then skips the remaining names of that folder: it
+ * continues after "folder/~~~~", because no name in the folder sorts after
+ * that.
  */
 
 static int

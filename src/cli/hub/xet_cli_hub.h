@@ -1,14 +1,13 @@
 
 /*
- * Client of a Hub, for verbs that take the name of a repository instead of a
- * hash.
+ * Hub client, for verbs that take the name of a repository instead of a hash.
  *
  * The form of a name is
  * [hf://][datasets/|spaces/|buckets/|models/]owner/name[/path].
  *
  * A Hub is not trusted: the core parses all responses, and paths are checked
- * by the rules for names.  Only the arguments of a link to the next page are
- * used.
+ * by the rules for names.  Of a link to the next page, only the query
+ * arguments are used.
  */
 
 #ifndef _XET_CLI_HUB_H_INCLUDED_
@@ -30,7 +29,7 @@
 /*
  * A repository of a Hub, or a namespace (owner).  The client http sends
  * requests to the Hub, with the user's token.  The client cas sends requests
- * to the server of the contents; the Hub issues the URL of that server and the
+ * to the content server; the Hub issues the URL of the content server and the
  * tokens for it.
  */
 
@@ -39,7 +38,7 @@ typedef struct {
     xet_cli_http_t        *http;
     xet_cli_http_t        *cas;        /* NULL: not created yet */
     xet_hub_kind_e         kind;
-    unsigned               said:1;     /* the user gave the kind */
+    unsigned               said:1;     /* the user specified the kind */
     unsigned               writes:1;   /* tokens must allow writing */
     unsigned               made:1;     /* this run created the repository */
     char                  *owner;
@@ -153,8 +152,8 @@ xet_cli_http_t *xet_cli_hub_cas(xet_cli_hub_t *hub, int *rc);
 
 
 /*
- * Lists.  The handler is called for each value, which is valid until the
- * handler returns.  Any result other than XET_CLI_OK ends the list.
+ * List functions.  The handler is called for each value, which is valid until
+ * the handler returns.  Any result other than XET_CLI_OK ends the list.
  */
 
 typedef int (*xet_cli_hub_value_pt)(void *ctx, const json_t *value);
@@ -192,7 +191,7 @@ typedef struct {
     const char  *path;                 /* requested path */
     size_t       path_len;
 
-    char         date[40];             /* or empty */
+    char         date[40];             /* date, or empty */
     uint64_t     size;
     xet_hash_t   hash;
     uint8_t      sha256[XET_CLI_SHA256_LEN];
@@ -206,8 +205,8 @@ int xet_cli_hub_file(const xet_cli_hub_t *hub, xet_cli_hub_file_t *file);
 
 /*
  * A commit to a repository, or a batch of operations on a bucket.  Many
- * operations are sent as several commits or batches.  Memory is 1 KiB for each
- * operation.
+ * operations are sent as several commits or batches.  An operation takes
+ * 1 KiB of memory.
  */
 
 typedef struct {
@@ -295,8 +294,8 @@ char *xet_cli_hub_cache_name(const char *base, const char *owner);
 char *xet_cli_hub_cache_snapshot(const char *folder, const char *rev);
 
 /*
- * Opens the folder of blobs in the cache of a repository.  Returns a
- * descriptor, or -1 after printing the error.
+ * Opens the blobs folder in the cache of a repository.  Returns a descriptor,
+ * or -1 after printing the error.
  */
 int xet_cli_hub_cache_blobs(const char *folder);
 

@@ -360,7 +360,8 @@ xet_cli_hub_cache_shared(int blobs, const char *blob)
 /*
  * Returns the name of the blob in the target of a link, or NULL if the target
  * is anything else.  The target must have one "../" for each folder of the
- * path, two more to leave the snapshot and the snapshots, and then "blobs/".
+ * path, two more "../" to leave the snapshot and the folder "snapshots", and
+ * then "blobs/".
  */
 
 static const char *

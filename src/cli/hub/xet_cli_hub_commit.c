@@ -4,8 +4,8 @@
  *
  * Purpose:    builds the operations of a commit, or of a batch for a bucket,
  *             as NDJSON; prints them after the Hub has confirmed the commit.
- * States:     operations are added -> sent, if there are many or old ones, or
- *             at the end -> printed and dropped.
+ * States:     operations are added -> sent, when there are many or one is old,
+ *             or at the end -> printed and dropped.
  * Ownership:  the commit owns its operations; the caller owns the paths.
  *
  * If the response to a commit is lost, the commit is sent again.  This is
@@ -280,7 +280,10 @@ xet_cli_hub_commit_object(xet_cli_hub_op_t *op, xet_buf_t *b)
 }
 
 
-/* Parses the response.  For a bucket, 422 has the same body as 200. */
+/*
+ * Parses the response.  For a bucket, a 422 response has the same body as a
+ * 200 response.
+ */
 
 static int
 xet_cli_hub_commit_taken(xet_cli_hub_commit_t *c, const xet_cli_request_t *r)

@@ -7,8 +7,8 @@
  *             of the link in the response.
  * Ownership:  a page is valid until all its entries were handled.
  *
- * Memory is one page.  The length of a list is unlimited, so a handler must
- * print its entries, or keep only little data of each.
+ * Memory holds one page at a time.  The length of a list is unlimited, so a
+ * handler must print its entries, or keep only little data of each entry.
  */
 
 

@@ -144,7 +144,7 @@ xet_cli_hub_import_one(const xet_cli_args_t *args, const char *folder,
 
 /*
  * Imports the repositories of a cache one by one.  A failure that concerns
- * only one repository does not stop the import of the others.
+ * only one repository does not stop the import of the other repositories.
  */
 
 static int
@@ -188,7 +188,7 @@ xet_cli_hub_import_many(const xet_cli_args_t *args, struct dirent **names,
 
 /*
  * Returns whether the Hub has refused only this repository, and may accept
- * others.
+ * other repositories.
  */
 
 static int

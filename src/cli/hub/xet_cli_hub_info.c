@@ -80,7 +80,7 @@ xet_cli_hub_info_any(const xet_cli_args_t *args, const char *operand)
 
 
 /*
- * Prints the file's entry in the list, and then the same as xet info of its
+ * Prints the file's entry in the list, and then the output of xet info for its
  * hash.
  */
 

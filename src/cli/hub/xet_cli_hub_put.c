@@ -24,7 +24,7 @@
 
 
 typedef struct {
-    char                  *path;       /* in the repository; NULL: skipped */
+    char                  *path;       /* repository path; NULL: skipped */
     int64_t                mtime;
     uint64_t               size;       /* size of the file in the repository */
     xet_hash_t             hash;
@@ -524,7 +524,7 @@ xet_cli_hub_put_file(xet_cli_hub_put_t *p, size_t i, int *executable)
 }
 
 
-/* Looks up the path of item i and the paths after it in the repository. */
+/* Looks up a batch of paths in the repository, starting with item i. */
 
 static int
 xet_cli_hub_put_look(xet_cli_hub_put_t *p, size_t i)

@@ -4,11 +4,11 @@
  *
  * Purpose:    decides which server gets a request, and with which token.
  * States:     opened -> looked up, so that the commit is known -> with a
- *             client for the contents, which renews its token during its use.
+ *             client for the content server, which renews its token.
  * Ownership:  the caller's xet_cli_hub_t owns all strings and both clients.
  *
  * The user's token is sent only to the Hub.  The Hub returns the URL of the
- * server of the contents, and issues tokens for that server.
+ * content server, and issues tokens for the content server.
  */
 
 
@@ -143,7 +143,8 @@ xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
 
 /*
  * Returns the token for the Hub in HF_ENDPOINT: HF_TOKEN if set; otherwise
- * XET_TOKEN, unless the endpoint is another server; otherwise NULL.
+ * XET_TOKEN, unless --endpoint or XET_ENDPOINT names a server other than the
+ * Hub; otherwise NULL.
  */
 
 static const char *
@@ -408,7 +409,7 @@ xet_cli_hub_ask(const xet_cli_hub_t *hub, xet_cli_request_t *r, char *url,
             return xet_cli_no_memory();
         }
 
-        /* the Hub reads the files of a commit, which may take long */
+        /* the Hub reads the files of a commit, which may take a long time */
 
         r->body = bytes;
         r->patient = 1;
@@ -523,8 +524,8 @@ xet_cli_hub_look(xet_cli_hub_t *hub, int make)
 
 
 /*
- * Creates the repository or the branch.  409 is not an error: another client
- * has just created the repository or the branch.
+ * Creates the repository or the branch.  A 409 response is not an error:
+ * another client has just created the repository or the branch.
  */
 
 static int
@@ -579,7 +580,7 @@ xet_cli_hub_make(xet_cli_hub_t *hub, int branch)
 
 
 /*
- * Returns whether the revision is a commit id: then the Hub must return the
+ * Returns whether the revision is a commit id; if so, the Hub must return the
  * same commit.
  */
 
@@ -655,8 +656,8 @@ xet_cli_hub_cas(xet_cli_hub_t *hub, int *rc)
 
 
 /*
- * Requests a token for the contents.  The first response also provides the URL
- * of the server of the contents.
+ * Requests a token for the content server.  The first response also provides
+ * the URL of the content server.
  */
 
 static int

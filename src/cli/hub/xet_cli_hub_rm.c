@@ -3,9 +3,9 @@
  * xet rm of a Hub name: commits the deletion of a file, or with --recursive of
  * a folder.
  *
- * Earlier commits still contain the files.  For a bucket, memory holds the
- * paths of one batch.  xet rm cannot delete a whole repository, since there is
- * no confirmation, and names are easily mistyped.
+ * Earlier commits still contain the files.  For a bucket, memory holds only
+ * one batch of paths at a time.  xet rm cannot delete a whole repository,
+ * since there is no confirmation, and names are easily mistyped.
  */
 
 
@@ -119,8 +119,8 @@ xet_cli_hub_rm_path(xet_cli_hub_t *hub, int folder)
 
 /*
  * Deletes a folder of a bucket.  Files are deleted while the Hub lists them,
- * so later pages may miss some.  If a batch was sent before the end of the
- * list, the folder is therefore listed again.
+ * so later pages may miss some files.  If a batch was sent before the end of
+ * the list, the folder is therefore listed again.
  */
 
 static int

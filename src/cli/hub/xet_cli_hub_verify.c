@@ -78,7 +78,7 @@ xet_cli_hub_verify_name(const xet_cli_args_t *args, const char *operand)
 }
 
 
-/* Verifies one file.  A failure does not stop the verification of others. */
+/* Verifies one file.  A failure does not stop the other files. */
 
 static int
 xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry)

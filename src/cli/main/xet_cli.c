@@ -91,16 +91,16 @@ static const char *const  xet_cli_groups[XET_CLI_GROUPS] = {
 
 
 /*
- * The parts of a completion script for one shell.  Between start and end, the
- * script has one case for the list of verbs, and for each verb a case for the
- * list of its options.  The code in end completes a word from the selected
- * list.
+ * The parts of a completion script for one shell.  Between start and end, a
+ * "case" statement has one branch for the list of verbs, and for each verb a
+ * branch for the list of its options.  The code in end completes a word from
+ * the selected list.
  */
 
 typedef struct {
     const char  *name;
     const char  *start;
-    const char  *verbs;                /* pattern of the case for verbs */
+    const char  *verbs;                /* pattern of the branch for verbs */
     const char  *open;                 /* start of a list of words */
     const char  *close;                /* end of a list of words */
     const char  *end;
@@ -192,9 +192,9 @@ main(int argc, char **argv)
 
 /*
  * If a standard stream is closed at the start, the first file or socket that
- * is opened would get the number of that stream, and output would go there.
- * So /dev/null is opened in place of the stream: write-only for the input and
- * read-only for an output, so that reads and writes fail.
+ * is opened would get the descriptor of that stream, and could receive its
+ * output.  So /dev/null is opened in place of the stream: write-only for the
+ * input and read-only for an output, so that reads and writes fail.
  */
 
 static int
@@ -240,7 +240,7 @@ xet_cli_signals(void)
 }
 
 
-/* SA_RESETHAND: a second signal ends the process at once. */
+/* SA_RESETHAND: a second signal ends the process immediately. */
 
 static void
 xet_cli_signal(int signo)
@@ -313,7 +313,7 @@ xet_cli_find(const char *name)
 
 /*
  * Parses the arguments of a verb; argv[0] is the verb.  Strings are not
- * copied. With --help the number of operands is not checked.
+ * copied.  With --help the number of operands is not checked.
  */
 
 static int

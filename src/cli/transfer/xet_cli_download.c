@@ -64,7 +64,7 @@ struct xet_cli_fetch_s {
     xet_cli_download_t      *d;
     xet_cli_http_t          *http;
 
-    xet_cli_span_t          *spans;    /* in the order of the file */
+    xet_cli_span_t          *spans;    /* spans, in file order */
     unsigned                 nspans;
     xet_cli_range_fetch_t   *queue;
     xet_cli_range_fetch_t  **queue_end;
@@ -72,7 +72,7 @@ struct xet_cli_fetch_s {
 
     uint64_t                 next;     /* first byte of the next span */
     uint64_t                 size;     /* bytes of the next span */
-    uint64_t                 done;     /* bytes, for the progress bar */
+    uint64_t                 done;     /* bytes done, for the progress bar */
     unsigned                 version;  /* version of reconstructions */
     unsigned                 known:1;  /* the server supports version */
     unsigned                 planning:1;
@@ -239,7 +239,7 @@ xet_cli_download_run(xet_cli_http_t *h, xet_cli_download_t *d)
 }
 
 
-/* Returns the bytes to request in one reconstruction. */
+/* Returns the number of bytes to request in one reconstruction. */
 
 static uint64_t
 xet_cli_download_batch(const xet_cli_download_t *d)
@@ -471,7 +471,7 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_span_t *w)
         return;
     }
 
-    /* checked now, because fetching the data could fill the disk */
+    /* check before fetching the data, which could fill the disk */
 
     if (w->end > f->d->most) {
         f->rc = xet_cli_failf(XET_CLI_FAULT, f->d->name,

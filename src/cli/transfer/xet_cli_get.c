@@ -312,7 +312,7 @@ xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
 
 
 /*
- * Prints the result; nothing if the file was written to the standard output.
+ * Prints the result, unless the file was written to the standard output.
  */
 
 static int

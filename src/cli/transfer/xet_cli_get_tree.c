@@ -37,9 +37,9 @@
 
 /*
  * A file of the tree.  A file is renamed from its part file after a sync, and
- * one sync for many files takes hardly longer than for one.  So complete files
- * wait for a common sync.  A waiting file holds two descriptors: for its
- * folder and its lock.
+ * one sync for many files takes hardly longer than a sync for one file.  So
+ * complete files wait for a common sync.  A waiting file holds two
+ * descriptors: for its folder and its lock.
  */
 
 typedef struct {
@@ -66,7 +66,7 @@ struct xet_cli_get_tree_s {
 
     xet_cli_get_tree_file_t  waiting[XET_CLI_GET_TREE_FILES];
     unsigned                 count;
-    unsigned                 most;     /* maximum of waiting files */
+    unsigned                 most;     /* maximum number of waiting files */
     uint64_t                 bytes;
 };
 
@@ -292,7 +292,7 @@ xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in)
         return xet_cli_no_memory();
     }
 
-    /* a failure of the network would also affect the next file */
+    /* a network failure would also affect the next file */
 
     while (rc < XET_CLI_NETWORK && !g->refused
            && fgets(line, XET_CLI_GET_TREE_LINE, in) != NULL)
@@ -498,9 +498,9 @@ xet_cli_get_tree_fetch(xet_cli_get_tree_t *g, int folder, const char *base,
 
 
 /*
- * Adds a complete file to the waiting files.  If enough files wait, renames
- * all of them.  Returns XET_CLI_OK, or the worst exit code after printing the
- * errors.
+ * Adds a complete file to the waiting files.  Once enough files are waiting,
+ * renames all of them.  Returns XET_CLI_OK, or the worst exit code after
+ * printing the errors.
  */
 
 static int

@@ -25,10 +25,10 @@
 #define XET_CLI_HTTP_BACKOFF      500  /* ms before the second attempt */
 #define XET_CLI_HTTP_BACKOFF_MAX  60000
 
-#define XET_CLI_REQUEST_CONNECT   30000  /* ms, timeout to connect */
-#define XET_CLI_REQUEST_SILENCE   300  /* s, timeout without data */
+#define XET_CLI_REQUEST_CONNECT   30000  /* connect timeout, ms */
+#define XET_CLI_REQUEST_SILENCE   300  /* timeout without data, s */
 #define XET_CLI_REQUEST_BUFFER    (256 * 1024)
-#define XET_CLI_REQUEST_PLACES    5    /* redirections, at most */
+#define XET_CLI_REQUEST_PLACES    5    /* maximum number of redirections */
 
 
 /* The client, which all requests of a command share. */
@@ -613,7 +613,8 @@ xet_cli_http_gone(const xet_cli_request_t *r, const char *code)
 
 
 /*
- * A Hub sends code and message in headers, or the error as a string in JSON.
+ * The API sends the error code and message as a JSON object.  A Hub sends both
+ * in headers, or sends the message as a JSON string.
  */
 
 int
@@ -657,7 +658,7 @@ xet_cli_http_fail(const xet_cli_request_t *r)
 
 /*
  * Passes an attempt to libcurl.  Returns XET_CLI_OK, or XET_CLI_ERROR with the
- * reason in r->error.  If r->error is empty, the reason is: out of memory.
+ * reason in r->error.  An empty r->error means out of memory.
  */
 
 static int
@@ -721,7 +722,7 @@ xet_cli_request_credentials(xet_cli_request_t *r)
 
 
 /*
- * Adds the header with the token, if there is one.  A token of a Hub may have
+ * Adds the header with the token, if there is one.  A Hub token may have
  * 64,000 characters.
  */
 
@@ -898,7 +899,7 @@ xet_cli_request_user(const xet_cli_request_t *r)
  * Returns XET_CLI_OK if the credentials of a request may be sent: by TLS, to
  * this machine, or anywhere with --insecure-token.  Otherwise returns
  * XET_CLI_ERROR with r->error.  A request to this machine must not use a
- * proxy.  "localhost" always is this machine: the name is not looked up.
+ * proxy.  "localhost" is always this machine: the name is not looked up.
  */
 
 static int

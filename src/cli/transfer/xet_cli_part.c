@@ -454,8 +454,9 @@ xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk)
 
 
 /*
- * Compares the SHA-256 of the data.  Chunks arrive in any order, so this needs
- * a second pass; the data of a small file is still in the page cache.
+ * Compares the SHA-256 of the data with sha256.  Chunks arrive in any order,
+ * so this needs a second pass; the data of a small file is still in the page
+ * cache.
  */
 
 static int
@@ -478,7 +479,7 @@ xet_cli_part_sha256(xet_cli_part_t *p, uint64_t size, const uint8_t *sha256,
 }
 
 
-/* Makes a file executable for all users who may read it. */
+/* Makes a file executable for all users who may read the file. */
 
 int
 xet_cli_part_mode(int fd, const char *name)

@@ -350,7 +350,7 @@ xet_cli_plan_reach(xet_cli_plan_t *plan)
 
 /*
  * Finds the range of each term: the range of the same xorb that ends last,
- * among those that start no later than the term.
+ * among the ranges that start no later than the term.
  */
 
 static const char *

@@ -22,7 +22,7 @@
 
 typedef struct {
     const xet_cli_args_t  *args;
-    xet_cli_tree_t         tree;       /* with --recursive */
+    xet_cli_tree_t         tree;       /* tree to put, with --recursive */
 } xet_cli_put_t;
 
 
@@ -270,9 +270,9 @@ xet_cli_puts_init(xet_cli_putting_t *p)
 
 
 /*
- * Sends all files.  A file that cannot be opened does not stop the others.  If
- * the server has lost xorbs of an earlier run that files refer to, all files
- * that are not yet registered are read again.
+ * Sends all files.  A file that cannot be opened does not stop the other
+ * files.  If the server has lost xorbs of an earlier run that files refer to,
+ * all files that are not yet registered are read again.
  */
 
 static int

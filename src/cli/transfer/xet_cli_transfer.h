@@ -17,8 +17,8 @@
  *
  * The body of a 2xx response is passed to the write handler.  If there is no
  * handler, the body is kept in data; a body longer than max bytes ends the
- * request.  Of any other response, the first XET_CLI_REQUEST_SHORT bytes are
- * kept.
+ * request.  For any other response, only the first XET_CLI_REQUEST_SHORT bytes
+ * are kept.
  *
  * The token file is read again for each attempt, so the token can be renewed
  * in the meantime.  A token is sent only to the API, and only by TLS or to
@@ -83,7 +83,7 @@ struct xet_cli_request_s {
     xet_cli_http_t     *http;
     xet_cli_request_t  *next;
     xet_net_request_t   net;
-    size_t              came;          /* bytes of the response, kept or not */
+    size_t              came;          /* bytes received, kept or not */
     char               *storage;       /* URL of a redirection, or NULL */
     unsigned            redirects;
     unsigned            foreign:1;     /* redirected to another origin */
@@ -109,7 +109,7 @@ struct xet_cli_request_s {
 #define XET_CLI_HTTP_TEXT  1024        /* bytes of a URL in messages */
 
 
-/* Runs a verb for one operand, name; returns the exit code. */
+/* Runs a verb for the operand "name"; returns the exit code. */
 typedef int (*xet_cli_operand_pt)(const xet_cli_args_t *args,
     xet_cli_http_t *h, const char *name);
 
@@ -316,7 +316,7 @@ int xet_cli_plan_same(const xet_cli_plan_t *a, const xet_cli_plan_t *b);
  *
  * The chunks of the range arrive in order.  Each chunk is decoded, hashed and
  * passed to the handler once for each of its positions in the file.  An
- * interrupted transfer is resumed after the last complete chunk.  Memory is
+ * interrupted transfer is resumed after the last complete chunk.  Memory holds
  * one stored chunk for each running unit, one decoder for all units of a
  * download, and the buffers of libcurl.
  *
@@ -336,7 +336,7 @@ int xet_cli_plan_same(const xet_cli_plan_t *a, const xet_cli_plan_t *b);
 typedef struct {
     uint64_t              offset;      /* offset in the file */
     uint32_t              raw_length;
-    uint32_t              payload_length;  /* in the xorb, without header */
+    uint32_t              payload_length;  /* stored length without header */
     xet_hash_t            hash;
 } xet_cli_chunk_t;
 
@@ -351,7 +351,7 @@ typedef struct {
     size_t                range;       /* index in plan.ranges */
     uint32_t              start;       /* first chunk in the xorb */
     uint32_t              end;         /* exclusive */
-    uint64_t              pos;         /* next chunk, as offset in the file */
+    uint64_t              pos;         /* file offset of the next chunk */
     uint64_t              stop;        /* end of the term in the file */
 } xet_cli_use_t;
 
@@ -385,7 +385,7 @@ typedef int (*xet_cli_range_fetch_kept_pt)(void *ctx, xet_cli_chunk_t *chunk);
 
 struct xet_cli_range_fetch_s {
     xet_cli_request_t       request;
-    xet_cli_range_fetch_t  *next;      /* in the queue, or in span->expired */
+    xet_cli_range_fetch_t  *next;      /* next in queue, or span->expired */
     void                   *span;
     xet_cli_decoder_t      *decoder;
 
@@ -395,9 +395,9 @@ struct xet_cli_range_fetch_s {
     size_t                  passed;    /* number of complete uses */
 
     uint32_t                chunk;     /* index of the next chunk */
-    uint32_t                placed;    /* earlier chunks were passed on */
-    uint64_t                pos;       /* next chunk, as offset in the xorb */
-    int                     rc;        /* why the write handler stopped */
+    uint32_t                placed;    /* chunks before this were passed on */
+    uint64_t                pos;       /* xorb offset of the next chunk */
+    int                     rc;        /* result of the write handler */
     unsigned                running:1;
     unsigned                skipped:1;  /* chunks were skipped: pos is a
                                            guess */
@@ -420,7 +420,7 @@ int xet_cli_range_fetch_complete(const xet_cli_range_fetch_t *u);
 
 /*
  * Initializes u->request, except its done handler.  Returns XET_CLI_OK, or
- * XET_CLI_ERROR after printing the error: out of memory.
+ * XET_CLI_ERROR after printing an out-of-memory error.
  */
 int xet_cli_range_fetch_prepare(xet_cli_range_fetch_t *u);
 
@@ -448,7 +448,7 @@ void xet_cli_range_fetch_free(xet_cli_range_fetch_t *u);
 
 
 /*
- * Downloads: a file, or bytes of it, by reconstructions and data URLs.
+ * Downloads a file, or bytes of a file, with reconstructions and data URLs.
  *
  * The file is fetched in spans, which start and end at chunk borders.  Several
  * spans are in progress, each with several units.  Every chunk is decoded and
@@ -460,7 +460,7 @@ void xet_cli_range_fetch_free(xet_cli_range_fetch_t *u);
 
 #define XET_CLI_DOWNLOAD_ALL       UINT64_MAX
 
-/* Bytes of a span.  An ordered download keeps a whole span in memory. */
+/* Span sizes in bytes.  An ordered download keeps a whole span in memory. */
 
 #define XET_CLI_DOWNLOAD_BATCH    (64 * 1024 * 1024)
 #define XET_CLI_DOWNLOAD_ORDERED   (16 * 1024 * 1024)
@@ -469,7 +469,7 @@ void xet_cli_range_fetch_free(xet_cli_range_fetch_t *u);
 #define XET_CLI_DOWNLOAD_PARALLEL  8
 
 
-/* Totals of a download, without fetching the data. */
+/* Totals of a download, computed without fetching the data. */
 
 typedef struct {
     uint64_t               terms;
@@ -487,11 +487,11 @@ typedef struct {
     uint64_t               end;        /* exclusive, or ..._ALL */
     uint64_t               most;       /* maximum size of the file, or
                                           ..._ALL */
-    const char            *name;       /* of the file, for messages */
+    const char            *name;       /* file name, for messages */
     uint64_t               parallel;   /* number of parallel transfers */
-    const char            *list;       /* source of the exact size in most, for
-                                          a message; or NULL */
-    const uint8_t           *sha256;   /* only if whole and ordered; or NULL */
+    const char            *list;       /* name of the list that has the size in
+                                          most, for a message; or NULL */
+    const uint8_t           *sha256;   /* NULL unless whole and ordered */
     xet_cli_download_sum_t  *sum;      /* only add up the plans, do not fetch;
                                           or NULL */
     unsigned               ordered:1;  /* call the sink in order */
@@ -516,7 +516,7 @@ typedef struct {
 
     uint64_t                     size;  /* end of the last span */
     uint64_t                     chunks;
-    uint64_t                     received;  /* bytes received of xorbs */
+    uint64_t                     received;  /* xorb bytes received */
     unsigned                     passing:1;  /* a later run may succeed */
     unsigned                     unproven:1;  /* kept chunks may be wrong; the
                                                 error was not printed */
@@ -556,7 +556,7 @@ typedef struct {
     unsigned               given:1;    /* path was given, and may be a pipe */
 } xet_cli_want_t;
 
-/* Downloads want to want->path, like "xet get", with its options. */
+/* Downloads the file "want" to want->path, with the options of "xet get". */
 int xet_cli_get_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     const xet_cli_want_t *want);
 
@@ -588,7 +588,7 @@ int xet_cli_get_tree_end(xet_cli_get_tree_t *g, int rc);
 int xet_cli_get_tree_refused(const xet_cli_get_tree_t *g);
 
 /*
- * Gets the size of a file in bytes, by a HEAD request of its files route.
+ * Gets the size of a file in bytes, with a HEAD request to its files route.
  * Returns XET_CLI_OK or XET_CLI_INTERRUPTED.  On a failure, calls
  * xet_cli_http_fail() and returns its exit code; with quiet, returns
  * XET_CLI_FAULT and prints nothing.
@@ -608,8 +608,8 @@ int xet_cli_download_size(xet_cli_http_t *h, const xet_hash_t *hash,
  * A record is written after the data of its chunk.  A record counts only if
  * the data has the chunk hash in the record, so it does not matter which
  * writes had reached the disk before a crash.  The state file is locked, so
- * that two downloads do not share it.  Memory is 48 bytes for each chunk that
- * an earlier run has left.
+ * that two downloads do not share it.  Each chunk of an earlier run takes 48
+ * bytes of memory.
  */
 
 
@@ -622,7 +622,7 @@ typedef struct {
     int               part_fd;
     int               state_fd;
 
-    xet_cli_chunk_t  *kept;            /* kept by an earlier run, by offset */
+    xet_cli_chunk_t  *kept;            /* chunks of an earlier run, by offset */
     size_t            nkept;
     uint64_t          have;            /* bytes of kept and new chunks */
 
@@ -638,10 +638,10 @@ typedef struct {
 
 /*
  * Fetches a whole file to the name target in a folder, and applies want,
- * unless want is NULL.  With now, the file is synced and renamed to target at
- * once.  Otherwise the caller must call xet_cli_part_name() after a sync,
- * which many parts can share.  A part that was not renamed is resumed by the
- * next download.
+ * unless want is NULL.  With now, the file is synced and renamed to target
+ * immediately.  Otherwise the caller must call xet_cli_part_name() after a
+ * sync, which many parts can share.  A part that was not renamed is resumed by
+ * the next download.
  *
  * Returns XET_CLI_OK, or an exit code after printing the error.  On an error
  * both files are removed, or kept for the next run if the failure may be
@@ -652,8 +652,8 @@ int xet_cli_part_fetch(xet_cli_part_t *p, xet_cli_http_t *h,
     const xet_cli_want_t *want, int now);
 
 /*
- * Makes a file executable for all who may read it.  Returns XET_CLI_OK, or
- * XET_CLI_ERROR after printing the error.
+ * Makes a file executable for all users who may read the file.  Returns
+ * XET_CLI_OK, or XET_CLI_ERROR after printing the error.
  */
 int xet_cli_part_mode(int fd, const char *name);
 
@@ -742,14 +742,14 @@ int xet_cli_tree_safe(const char *path, const char *what);
 
 /*
  * The xorbs of a put.  Their chunk lists are needed for the next shard, and
- * for the journal of the put.  Memory is 36 bytes for each chunk.
+ * for the journal of the put.  Each chunk takes 36 bytes of memory.
  */
 
 
 typedef struct {
     xet_xorb_list_t     list;          /* owns hashes and raw_ends */
     unsigned            resumed:1;     /* sent by an earlier run */
-    unsigned            wanted:1;      /* to be listed in the next shard */
+    unsigned            wanted:1;      /* must be listed in the next shard */
 } xet_cli_xorb_t;
 
 
@@ -762,8 +762,7 @@ typedef struct {
 
 /*
  * Appends a copy of a list.  With resumed, an earlier run has sent the xorb.
- * Returns XET_CLI_OK, or XET_CLI_ERROR after printing the error: out of
- * memory.
+ * Returns XET_CLI_OK, or XET_CLI_ERROR after printing an out-of-memory error.
  */
 int xet_cli_xorbs_add(xet_cli_xorbs_t *x, const xet_xorb_list_t *list,
     int resumed);
@@ -785,8 +784,8 @@ void xet_cli_xorbs_drop(xet_cli_xorbs_t *x, unsigned wanted,
  * derived from the endpoint, the current folder and the operands, so that the
  * same command finds the same journal.  The name also depends on the target of
  * the files, since one import has many target repositories.  A put that
- * succeeds removes its journal; a put that creates a journal removes those
- * that are a week old.
+ * succeeds removes its journal; a put that creates a journal removes journals
+ * older than a week.
  *
  *     journal =  "XETPUT01", record*
  *     record  =  xorb hash, chunks u32, raw and stored size u32, 4 spare
@@ -830,8 +829,8 @@ void xet_cli_journal_close(xet_cli_journal_t *j, int done);
  *
  * A complete xorb is sent while the next one is written.  Files are registered
  * by shards, after the server has acknowledged all xorbs that they need.
- * Memory is at most 64 MiB for the xorb being written and for each xorb being
- * sent, and 76 bytes for each term.
+ * Memory use is at most 64 MiB for the xorb being written and for each xorb
+ * being sent, and 76 bytes for each term.
  */
 
 
@@ -898,8 +897,8 @@ xet_status_t xet_cli_upload_write(xet_cli_upload_t *u, const uint8_t *data,
  */
 
 /*
- * Starts to send the xorb that was written, after waiting until fewer than
- * --parallel xorbs are being sent.
+ * Waits until fewer than --parallel xorbs are being sent, then starts to send
+ * the xorb that was written.
  */
 int xet_cli_upload_xorb(xet_cli_upload_t *u, const xet_xorb_info_t *info);
 
@@ -921,8 +920,8 @@ int xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
  *
  * A file is read once and may be a pipe.  When the core needs to know whether
  * the server has a chunk, the packer queries the server.  The packer also
- * sends completed xorbs, several at a time.  Memory is 48 bytes for each known
- * chunk, and 32 bytes for each chunk whose term waits for its xorb.
+ * sends completed xorbs, several at a time.  Each known chunk takes 48 bytes
+ * of memory, and each chunk whose term waits for its xorb takes 32 bytes.
  */
 
 
@@ -938,7 +937,7 @@ typedef struct {
     size_t              nfiles;
     size_t              room;
     size_t              first;         /* index of files[0] in the core */
-    size_t              terms;         /* terms of all these files */
+    size_t              terms;         /* number of terms of these files */
 
     uint8_t            *hashes;        /* hashes of chunks without a term */
     size_t              hash_first;
@@ -964,12 +963,12 @@ int xet_cli_packer_file(xet_cli_packer_t *p, FILE *in, const char *name,
     int executable);
 
 /*
- * Completes the last xorb and registers all files by xet_cli_upload_commit().
- * Returns the result of that function.
+ * Completes the last xorb and registers all files with
+ * xet_cli_upload_commit().  Returns the result of that function.
  */
 int xet_cli_packer_commit(xet_cli_packer_t *p);
 
-/* After a commit: frees the terms of all files and empties p->files. */
+/* Frees the terms of all files and empties p->files, after a commit. */
 void xet_cli_packer_clear(xet_cli_packer_t *p);
 
 
@@ -994,8 +993,8 @@ typedef struct {
     /* called after the last file; before this, a put can be resumed */
     int                (*end)(void *ctx);
     void                *ctx;
-    const char          *storage;      /* target repository, a part of the
-                                          name of the journal; or NULL */
+    const char          *storage;      /* target repository, used in the name
+                                          of the journal; or NULL */
     unsigned             once:1;       /* the files cannot be read again */
 } xet_cli_puts_t;
 

@@ -354,7 +354,7 @@ xet_cli_tree_safe(const char *path, const char *what)
 }
 
 
-/* Returns whether a name is one that xet_cli_part.c uses. */
+/* Returns whether a name is reserved for files of xet_cli_part.c. */
 
 static int
 xet_cli_tree_left(const char *name, size_t len)

@@ -11,7 +11,7 @@
 /*
  * Limits of a xorb and of a shard, in bytes.  The core also limits the stored
  * size of a xorb to xorb_raw_target.  The xorb that reaches the limit of a
- * shard is the last one in that shard.
+ * shard is the last xorb in that shard.
  */
 
 #define XET_CLI_UPLOAD_XORB   (64 * 1024 * 1024)

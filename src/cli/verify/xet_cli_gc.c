@@ -1,7 +1,7 @@
 
 /*
- * xet gc: requests a run of the collector (src/http/bg_jobs) and waits for its
- * end.  xet and the server communicate through the database:
+ * xet gc: requests a run of the collector (src/http/bg_jobs) and waits for the
+ * run to end.  xet and the server communicate through the database:
  *
  *     request  xet.gc_now(); called again after the end of a run in progress,
  *              which may already have passed the data to be collected
@@ -26,16 +26,16 @@
 
 #define XET_CLI_GC_POLL     200            /* ms */
 
-/* How long to wait until a server starts the run, or retries a waiting run. */
+/* Time limits for a server to start the run, and to retry a waiting run. */
 
 #define XET_CLI_GC_NOBODY   20000          /* ms */
 #define XET_CLI_GC_WAITS    90000
 
 
 /*
- * Figures: totals of all runs, up to XET_CLI_GC_DONE; then amounts that the
- * last run has kept; then, from XET_CLI_GC_WAITING on, amounts that are left
- * now.
+ * Figures.  Before XET_CLI_GC_DONE: totals of all runs.  From XET_CLI_GC_NEEDED
+ * to XET_CLI_GC_BUSY: amounts that the last run has kept.  From
+ * XET_CLI_GC_WAITING on: amounts that are left now.
  */
 
 typedef enum {
@@ -177,7 +177,7 @@ xet_cli_gc_run(xet_cli_gc_t *g)
 {
     int  rc;
 
-    /* a restore may need copies that are about to be removed */
+    /* lock out restores, which may need copies that gc will remove */
 
     rc = xet_cli_store_enter(g->pg, 0);
     rc = rc ? rc : xet_cli_gc_follow(g);

@@ -175,8 +175,8 @@ xet_cli_store_xorb_piece(void *data, const uint8_t *bytes, size_t n)
 
 
 /*
- * Prints a fault of the copy and marks the copy as damaged.  Does neither if
- * the row of the xorb now refers to another copy.
+ * Prints a fault of the copy and marks the copy as damaged, unless the row of
+ * the xorb now refers to another copy.
  */
 
 static void

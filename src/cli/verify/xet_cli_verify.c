@@ -1,6 +1,6 @@
 
 /*
- * xet verify: reads and verifies files of a server, or a whole store and its
+ * xet verify: reads and verifies files on a server, or a whole store and its
  * database.
  *
  * The main thread reads rows of the database in one snapshot, and queues each

@@ -64,11 +64,11 @@ struct xet_cli_job_s {
     xet_hash_t            hash;
     unsigned              file:1;
 
-    /* for a file; terms may be empty: then they are read from xet.terms */
+    /* files only; if terms is empty, the terms are read from xet.terms */
 
     xet_cli_store_terms_t terms;
 
-    /* for a xorb */
+    /* xorbs only */
 
     uint64_t              size;        /* raw size */
     uint64_t              stored_size;
@@ -159,7 +159,7 @@ int xet_cli_scan(xet_cli_scan_t *scan);
 
 /*
  * Check one xorb, or one file, and print the faults that are found.  Return
- * XET_CLI_OK also if there are faults.  If the check cannot be completed,
+ * XET_CLI_OK even if there are faults.  If the check cannot be completed,
  * return an exit code after printing the error.
  */
 int xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job);
@@ -168,7 +168,7 @@ int xet_cli_store_file(xet_cli_checker_t *c, xet_cli_job_t *job);
 /*
  * Row handler; ctx is a xet_cli_store_terms_t.  Stores size, term_count and
  * sha256, and appends packed, from the first four columns of a row.  Returns
- * XET_CLI_OK, or XET_CLI_ERROR after printing the error: out of memory.
+ * XET_CLI_OK, or XET_CLI_ERROR after printing an out-of-memory error.
  */
 int xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row);
 
@@ -180,7 +180,7 @@ int xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row);
 #define XET_CLI_STORE_AGE      XET_XORB_ORPHAN_AGE      /* seconds */
 #define XET_CLI_STORE_AGE_MIN  XET_XORB_ORPHAN_AGE_MIN
 
-/* SQL: the identity of the store in the database, or an empty string. */
+/* SQL that selects the identity of the store in the database, or ''. */
 #define XET_CLI_STORE_CLAIMED                                                 \
     "SELECT coalesce(max(the_identity), '') FROM xet.store_claim(NULL)"
 
@@ -202,7 +202,7 @@ int xet_cli_store_names(xet_cli_store_t *s, xet_cli_pg_t *pg);
 
 /*
  * Adds a copy to s->names.  Returns XET_CLI_OK, or XET_CLI_ERROR after
- * printing the error: out of memory.
+ * printing an out-of-memory error.
  */
 int xet_cli_store_note(xet_cli_store_t *s, const xet_hash_t *hash,
     uint32_t copy_id);
