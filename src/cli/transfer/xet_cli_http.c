@@ -613,8 +613,8 @@ xet_cli_http_gone(const xet_cli_request_t *r, const char *code)
 
 
 /*
- * The API sends the error code and message as a JSON object.  A Hub sends both
- * in headers, or sends the message as a JSON string.
+ * Prints the error code and message.  The API sends both in a JSON object; a
+ * Hub sends both in headers, or only the message, as a JSON string.
  */
 
 int
