@@ -149,7 +149,13 @@ xet_cli_migrate_folder(const xet_cli_args_t *args)
     static const char *const  places[] = { "../share/xet/sql", "sql" };
 
     if (args->value[XET_CLI_OPT_SQL]) {
-        return strdup(args->value[XET_CLI_OPT_SQL]);
+        folder = strdup(args->value[XET_CLI_OPT_SQL]);
+
+        if (folder == NULL) {
+            (void) xet_cli_no_memory();
+        }
+
+        return folder;
     }
 
     n = readlink("/proc/self/exe", self, sizeof(self) - 1);
