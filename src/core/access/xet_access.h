@@ -47,7 +47,7 @@ typedef struct {
     xet_key_purpose_e   purpose;
     const uint8_t      *pos;
     const uint8_t      *end;
-    unsigned            n;             /* keys so far */
+    unsigned            n;             /* number of keys read so far */
     unsigned            line;          /* number of the current line */
 
     const uint8_t      *id;            /* points into the file */
@@ -79,8 +79,8 @@ void xet_key_end(xet_key_file_t *f);
 
 /*
  * xet_derive.c: writes XET_KEY_LEN bytes of HKDF-SHA256 over a secret, without
- * salt, with the label as info.  out may be the secret.  Returns XET_OK or
- * XET_NOMEM.
+ * salt, with the label as info.  out may be the same buffer as secret.  Returns
+ * XET_OK or XET_NOMEM.
  */
 xet_status_t xet_key_derive(uint8_t *out, const uint8_t *secret, size_t len,
     const char *label);
@@ -104,8 +104,8 @@ xet_status_t xet_key_derive(uint8_t *out, const uint8_t *secret, size_t len,
 #define XET_JWK_RSA_MAX        8192
 #define XET_JWK_SIGNATURE_MAX  (XET_JWK_RSA_MAX / 8)
 #define XET_JWK_SIGN_MAX       64      /* bytes, xet_jwk_sign() */
-#define XET_JWK_CURVE_LEN      32      /* bytes of an integer of a curve; a
-                                          signature is two integers */
+#define XET_JWK_CURVE_LEN      32      /* bytes of a coordinate, and of each
+                                          integer of an ES256 signature */
 #define XET_JWK_THUMBPRINT     43      /* characters */
 
 
@@ -293,8 +293,8 @@ const xet_jwk_t *xet_jwk_set_get(const xet_jwk_set_t *set, size_t i);
 #define XET_TOKEN_MAX          16384   /* characters, by default */
 #define XET_TOKEN_HEADER_MAX   2048    /* bytes, decoded */
 #define XET_TOKEN_PAYLOAD_MAX  12288   /* bytes, decoded */
-#define XET_TOKEN_DEPTH        16      /* of the JSON of both parts */
-#define XET_TOKEN_KEYS_MAX     16      /* tried for one token */
+#define XET_TOKEN_DEPTH        16      /* maximum nesting depth of the JSON */
+#define XET_TOKEN_KEYS_MAX     16      /* keys tried for one token */
 #define XET_TOKEN_SUB_MAX      256     /* bytes */
 #define XET_TOKEN_REPO_MAX     256
 #define XET_TOKEN_NAME_MAX     256     /* bytes of a minted iss or aud */
@@ -352,9 +352,9 @@ typedef struct {
  *
  * Errors: XET_NOMEM; XET_TOKEN_MISSING when len is 0; XET_TOKEN_SIZE,
  * XET_TOKEN_SYNTAX, XET_TOKEN_CRIT, XET_TOKEN_ALG, XET_TOKEN_KEY,
- * XET_TOKEN_SIGNATURE.  Only after the signature is verified, in this order:
- * XET_TOKEN_CLAIMS, XET_TOKEN_EXPIRED, XET_TOKEN_EARLY, XET_TOKEN_ISSUER,
- * XET_TOKEN_AUDIENCE, XET_TOKEN_SCOPE.
+ * XET_TOKEN_SIGNATURE.  The remaining errors are checked after the signature,
+ * in this order: XET_TOKEN_CLAIMS, XET_TOKEN_EXPIRED, XET_TOKEN_EARLY,
+ * XET_TOKEN_ISSUER, XET_TOKEN_AUDIENCE, XET_TOKEN_SCOPE.
  *
  * A "kid" selects the keys with that id; without a "kid" all keys are
  * selected.  Of these, the keys of the token's algorithm are tried, at most
@@ -443,7 +443,7 @@ xet_status_t xet_token_mint(const xet_jwk_t *key,
 #define XET_SIGN_KEY_MIN     32        /* bytes of secret */
 #define XET_SIGN_KEY_MAX     64
 #define XET_SIGN_ID_MAX      16        /* [A-Za-z0-9_-] */
-#define XET_SIGN_RANGES_MAX  512       /* in one URL */
+#define XET_SIGN_RANGES_MAX  512       /* ranges in one URL */
 #define XET_SIGN_NS_MAX      64
 #define XET_SIGN_MAC_LEN     32
 
@@ -497,7 +497,7 @@ typedef struct {
 } xet_sign_text_t;
 
 
-/* The text of the signed fields of a URL; list may be empty. */
+/* The signed fields of a URL, as text; list may be empty. */
 
 typedef struct {
     xet_sign_text_t     ns;
@@ -516,7 +516,7 @@ typedef struct {
     xet_sign_url_t      url;
     xet_range_t         ranges[XET_SIGN_RANGES_MAX];
     xet_sign_fields_t   fields;
-    xet_sign_text_t     id;            /* of the key */
+    xet_sign_text_t     id;            /* key id */
     uint8_t             mac[XET_SIGN_MAC_LEN];
 } xet_sign_asked_t;
 
@@ -595,7 +595,7 @@ typedef struct {
     size_t                   nargs;
     const xet_sigv4_pair_t  *headers;  /* lower-case names, with "host" */
     size_t                   nheaders;
-    const char              *payload;  /* hex, or XET_SIGV4_UNSIGNED */
+    const char              *payload;  /* hex SHA-256, or XET_SIGV4_UNSIGNED */
     const char              *date;     /* XET_SIGV4_DATE_LEN characters */
     const char              *region;
     const char              *service;
@@ -603,12 +603,12 @@ typedef struct {
 
 
 /*
- * All functions that write to dst terminate it with a NUL, which size
- * includes.  They return XET_INTERNAL when size is too small, when there are
- * more pairs than XET_SIGV4_PAIRS_MAX, or when OpenSSL fails.
+ * All functions that write to dst append a NUL; size includes the NUL.  They
+ * return XET_INTERNAL when size is too small, when there are more pairs than
+ * XET_SIGV4_PAIRS_MAX, or when OpenSSL fails.
  */
 
-/* Derives a key of XET_SIGV4_KEY_LEN bytes for requests of the day of date. */
+/* Derives a key of XET_SIGV4_KEY_LEN bytes for requests on the day of date. */
 xet_status_t xet_sigv4_key(uint8_t *key, const char *secret, const char *date,
     const char *region, const char *service);
 
@@ -653,7 +653,7 @@ typedef struct {
 
 typedef struct {
     double    level;               /* bytes, not negative */
-    uint64_t  time;                /* when level was set; monotonic ms */
+    uint64_t  time;                /* last update of level, monotonic ms */
 } xet_bucket_t;
 
 
@@ -670,7 +670,7 @@ void xet_bucket_leak(xet_bucket_t *b, const xet_bucket_rate_t *rate,
 uint64_t xet_bucket_put(xet_bucket_t *b, const xet_bucket_rate_t *rate,
     uint64_t now, uint64_t n);
 
-/* Replaces n bytes that were added before by the actual number of bytes. */
+/* Corrects n bytes that were added earlier to the actual number of bytes. */
 void xet_bucket_correct(xet_bucket_t *b, uint64_t n, uint64_t actual);
 
 

@@ -50,16 +50,16 @@
 struct xet_jwk_s {
     xet_jwk_alg_t   alg;
     unsigned        private:1;
-    EVP_MAC_CTX    *mac;               /* for a secret; calls use copies */
-    EVP_PKEY       *pkey;              /* for all other types */
+    EVP_MAC_CTX    *mac;               /* context of a secret; calls copy it */
+    EVP_PKEY       *pkey;              /* key of any other type */
     size_t          signature_len;
-    uint8_t         seed[XET_KEY_LEN]; /* if private is set */
+    uint8_t         seed[XET_KEY_LEN]; /* set if private is 1 */
     size_t          id_len;
     uint8_t         id[XET_JWK_ID_MAX];
 };
 
 
-/* A type of keys; the members after the name are NULL for a secret. */
+/* A key type; the members after the name are NULL for a secret. */
 
 typedef struct {
     const char     *name;              /* "alg" of tokens and JWKs */
@@ -87,7 +87,7 @@ static int xet_jwk_mac(const xet_jwk_t *key, const uint8_t *data, size_t len,
 static unsigned char *xet_jwk_ecdsa(const uint8_t *signature, int *len);
 
 
-/* The types of keys, indexed by xet_jwk_alg_t. */
+/* The key types, indexed by xet_jwk_alg_t. */
 
 static const xet_jwk_kind_t  xet_jwk_kinds[] = {
     { "HS256", NULL, NULL },
@@ -624,7 +624,10 @@ xet_jwk_read_private(const uint8_t *pem, size_t len, xet_status_t *status)
 }
 
 
-/* Returns whether this was the last block: further keys would be ignored. */
+/*
+ * Returns whether no other PEM block follows, because the keys of later blocks
+ * would be ignored.
+ */
 
 static int
 xet_jwk_read_end(BIO *bio)

@@ -28,7 +28,7 @@
 #include "xet_access.h"
 
 
-/* A type of keys; the members are NULL for a secret. */
+/* A key type; the members are NULL for a secret. */
 
 typedef struct {
     const char  *kty;
@@ -61,7 +61,7 @@ static xet_status_t xet_jwk_json_number(const json_t *member,
 static int xet_jwk_json_is(const json_t *string, const char *text);
 
 
-/* The types of keys, indexed by xet_jwk_alg_t. */
+/* The key types, indexed by xet_jwk_alg_t. */
 
 static const xet_jwk_json_kind_t  xet_jwk_json_kinds[] = {
     { NULL, NULL },
@@ -72,8 +72,8 @@ static const xet_jwk_json_kind_t  xet_jwk_json_kinds[] = {
 
 
 /*
- * The private and secret members of a JWK, for all types of keys.  Such a
- * member is an error even in a key that is skipped.
+ * The private and secret members of a JWK, for all key types.  Such a member is
+ * an error even in a key that is skipped.
  */
 
 static const char *const  xet_jwk_json_private[] = {
@@ -133,7 +133,7 @@ xet_jwk_json_pkey(const json_t *member, xet_status_t *status)
 
     kty = json_object_get(member, "kty");
 
-    /* member may be any JSON value; only an object has members */
+    /* kty is NULL if member is not an object */
 
     if (!json_is_string(kty)) {
         *status = XET_JWK_VALUE;

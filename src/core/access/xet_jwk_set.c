@@ -28,7 +28,7 @@
 #include "xet_access.h"
 
 
-#define XET_JWK_SET_DEPTH  8           /* of JSON; common documents have 4 */
+#define XET_JWK_SET_DEPTH  8           /* JSON levels; most documents have 4 */
 
 
 struct xet_jwk_set_s {
@@ -207,7 +207,7 @@ xet_jwk_set_take(xet_jwk_set_t *set, xet_jwk_t *key)
 }
 
 
-/* Destroys all keys but the first n. */
+/* Destroys all keys except the first n. */
 
 static void
 xet_jwk_set_cut(xet_jwk_set_t *set, size_t n)

@@ -33,7 +33,7 @@
 typedef struct {
     const char  *name;
     const char  *form;                 /* the format, for error messages */
-    const char  *label;                /* of HKDF; NULL: no derivation */
+    const char  *label;                /* HKDF label; NULL: no derivation */
     int        (*id_ok)(const uint8_t *id, size_t len);
     size_t       min;                  /* bytes of the secret */
     size_t       max;
@@ -172,8 +172,8 @@ xet_key_line(xet_key_file_t *f, const uint8_t *p, const uint8_t *end)
 
 
 /*
- * Returns the purpose of a line, or XET_KEY_PURPOSES if it names no purpose.
- * PEM and JSON are other formats of token keys.
+ * Returns the purpose of a line, or XET_KEY_PURPOSES if it names no purpose.  A
+ * line that begins a PEM file or a JSON document has the purpose of token keys.
  */
 
 static int
@@ -261,7 +261,7 @@ xet_key_secret(xet_key_file_t *f, const uint8_t *p, size_t len)
 
 /*
  * Sets the error message and returns -1.  The message must not quote the line,
- * which may be a secret; it may only contain known names of purposes.
+ * which may be a secret; it may only contain the names of known purposes.
  */
 
 static int

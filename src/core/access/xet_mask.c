@@ -59,9 +59,9 @@ xet_mask_args(uint8_t *args, size_t len)
 
 
 /*
- * Masks the secrets in a text.  query: the text begins with the arguments of a
- * URL.  The function runs on several texts of each request, so for speed it
- * skips bytes that can't begin a secret.
+ * Masks the secrets in a text.  If query is set, the text begins with the
+ * arguments of a URL.  The function runs on several texts of each request, so
+ * for speed it skips bytes that can't begin a secret.
  */
 
 static void

@@ -32,7 +32,7 @@
 
 #define XET_SIGN_LABEL  "xet-url-1\n"
 
-#define XET_SIGN_PAD    64             /* bytes of a block of SHA-256 */
+#define XET_SIGN_PAD    64             /* SHA-256 block size, in bytes */
 #define XET_SIGN_INNER  0x36
 #define XET_SIGN_OUTER  0x5c
 
@@ -54,9 +54,9 @@
 
 struct xet_sign_key_s {
     EVP_MD         *md;
-    EVP_MD_CTX     *inner;             /* hashed: secret, label, id */
-    EVP_MD_CTX     *outer;             /* hashed: secret */
-    EVP_MD_CTX     *ctx;               /* for the current signature */
+    EVP_MD_CTX     *inner;             /* state after secret, label and id */
+    EVP_MD_CTX     *outer;             /* state after secret */
+    EVP_MD_CTX     *ctx;               /* copy for the current signature */
     size_t          id_len;
     char            id[XET_SIGN_ID_MAX + 1];
 };

@@ -24,7 +24,7 @@
 #define XET_SIGV4_HASH_LEN   32
 #define XET_SIGV4_TEXT_MAX   512       /* string to sign, scope */
 #define XET_SIGV4_ID_MAX     256
-#define XET_SIGV4_NAMES_MAX  1024      /* of signed headers */
+#define XET_SIGV4_NAMES_MAX  1024      /* bytes of the list of signed headers */
 #define XET_SIGV4_QUERY_MAX  6         /* arguments of a signature */
 
 
@@ -329,7 +329,7 @@ xet_sigv4_done(xet_sigv4_out_t *out)
 }
 
 
-/* Writes a byte as 1 character or 3 (escaped); returns their number. */
+/* Writes a byte plain (1 character) or escaped (3); returns this number. */
 
 static size_t
 xet_sigv4_escape(char *dst, unsigned c, int slash)

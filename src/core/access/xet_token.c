@@ -56,7 +56,7 @@ typedef struct {
 } xet_token_header_t;
 
 
-/* Memory for the only node of the buffer of a header or a payload. */
+/* Memory for the buffer of a header or a payload, which has a single node. */
 
 typedef struct {
     union {
@@ -769,7 +769,7 @@ xet_token_mintable(const xet_token_params_t *params,
 }
 
 
-/* Allocates the only node; fails if XET_TOKEN_MINT_* is too small. */
+/* Allocates the single node; fails if XET_TOKEN_MINT_* is too small. */
 
 static void *
 xet_token_alloc(void *data, size_t size)

@@ -22,10 +22,10 @@
  * xet_status.c: status codes of the core.
  *
  * Every function of the core that can fail returns one of these codes.  One
- * table gives each code its name in JSON errors, its HTTP status and a message
- * for people; the core never logs.  XET_AGAIN and XET_DONE are not errors.  A
- * code with an HTTP status of 4xx means that the input is invalid, a code with
- * 5xx means that the server failed.
+ * table gives each code its name in JSON errors, its HTTP status and a
+ * human-readable message; the core never logs.  XET_AGAIN and XET_DONE are not
+ * errors.  A code with an HTTP status of 4xx means that the input is invalid, a
+ * code with 5xx means that the server failed.
  */
 
 /*
@@ -585,8 +585,8 @@ typedef struct {
     xet_buf_node_t  *first;
     xet_buf_node_t  *last;
 
-    uint64_t         size;         /* bytes written, all nodes */
-    size_t           node_size;    /* of the next node; doubles up to 64 KiB */
+    uint64_t         size;         /* bytes written to all nodes */
+    size_t           node_size;    /* next node's size; doubles up to 64 KiB */
 
     unsigned         failed:1;
 } xet_buf_t;
@@ -691,7 +691,7 @@ void xet_json_string_end(xet_json_t *j);
 
 typedef struct {
     unsigned  need;                    /* missing bytes of the character */
-    uint8_t   low;                     /* bounds of the next missing byte */
+    uint8_t   low;                     /* the next byte must be low .. high */
     uint8_t   high;
 } xet_utf8_t;
 
@@ -753,7 +753,7 @@ int xet_base64_decode(uint8_t *dst, const uint8_t *src, size_t len);
 typedef enum {
     XET_RANGE_CLOSED = 0,          /* first-last */
     XET_RANGE_OPEN,                /* first- */
-    XET_RANGE_SUFFIX               /* -length, in first; 0 is legal */
+    XET_RANGE_SUFFIX               /* -length; first has the length, >= 0 */
 } xet_range_kind_t;
 
 
@@ -895,9 +895,10 @@ const uint8_t *xet_filename_extension(const uint8_t *name, size_t len,
 
 /*
  * Writes the value of Content-Disposition for a decoded name; returns the end
- * of the value.  dst must have room for XET_FILENAME_HEADER(len) bytes.  A
- * name with a quote, a percent sign or a non-ASCII byte is written twice: once
- * with underscores instead, and once encoded (RFC 8187), which clients prefer.
+ * of the value.  dst must have room for XET_FILENAME_HEADER(len) bytes.  A name
+ * with a quote, a percent sign or a non-ASCII byte is written twice: once with
+ * underscores for these characters, and once encoded (RFC 8187), which clients
+ * prefer.
  */
 #define XET_FILENAME_HEADER(len)                                              \
     (sizeof("attachment; filename=\"\"; filename*=UTF-8''") + 4 * (len))

@@ -9,7 +9,8 @@
  *             failed buffer stays failed and ignores all writes, so a writer
  *             calls xet_buf_status() once, at the end.
  * Ownership:  nodes and their bytes come from the callback, one allocation per
- *             node; the owner of the allocator frees them, this file never.
+ *             node; the owner of the allocator frees them; this file never
+ *             does.
  * Threads:    one at a time.
  *
  * Only the last node may be empty, after a reserve without an advance.  If
@@ -125,7 +126,7 @@ xet_buf_write(xet_buf_t *b, const void *data, size_t len)
 
             /*
              * A remainder longer than the next node size gets a node of its
-             * own: fewer links for the output filters.
+             * own, so that the output filters have fewer links to process.
              */
 
             if (!xet_buf_grow(b, len > b->node_size ? len : 1)) {

@@ -16,9 +16,9 @@
  * nesting deeper than XET_JSON_DEPTH, on closing a level that is not open, and
  * on closing a level after a key.
  *
- * Runs of bytes that need no escaping are copied at once.  An ill-formed UTF-8
- * sequence is replaced by one U+FFFD for each maximal part of it that could
- * have begun a character (Unicode 15, section 3.9).
+ * A run of bytes that need no escaping is copied in one call.  An ill-formed
+ * UTF-8 sequence is replaced by one U+FFFD for each maximal part of it that
+ * could have begun a character (Unicode 15, section 3.9).
  */
 
 

@@ -3,7 +3,7 @@
  * The table of status codes.
  *
  * Purpose:    maps a status to its name in JSON, its HTTP status and its
- *             message for people.
+ *             human-readable message.
  * States:     none; one constant table is generated from XET_STATUS_MAP, so
  *             every code has a row.
  * Ownership:  the strings are constants.

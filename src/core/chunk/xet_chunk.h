@@ -22,7 +22,7 @@
 
 struct xet_codec_s {
     const xet_suite_t  *suite;
-    void               *ctx[XET_SCHEMES];  /* by xet_scheme_t.create or NULL */
+    void               *ctx[XET_SCHEMES];  /* created by create(), or NULL */
 };
 
 
@@ -61,7 +61,10 @@ xet_status_t xet_codec_decode(xet_codec_t *c, unsigned scheme,
 xet_status_t xet_codec_encode(xet_codec_t *c, unsigned scheme,
     const uint8_t *in, size_t len, uint8_t *out, size_t *out_len);
 
-/* Group the bytes, or undo it, for any n; in and out must not overlap. */
+/*
+ * Group the bytes of a chunk (split), or undo the grouping (join).  n may have
+ * any value; in and out must not overlap.
+ */
 void xet_codec_bg4_split(const uint8_t *in, uint8_t *out, size_t n);
 void xet_codec_bg4_join(const uint8_t *in, uint8_t *out, size_t n);
 

@@ -5,10 +5,10 @@
  * Purpose:    cuts a stream, which arrives in pieces of any size, into chunks
  *             of min to max bytes.  A chunk ends where a rolling hash of its
  *             last bytes is 0 in the bits of chunk_mask, or at max bytes.
- * States:     by the number of bytes that the current chunk has so far:
+ * States:     determined by the size of the current chunk so far:
  *               skip   size < min - 65   the next byte is only counted
- *               warm   size < min - 1    it is hashed, but can't end the chunk
- *               look   size < max        it is hashed, and may end the chunk
+ *               warm   size < min - 1    the next byte is only hashed
+ *               look   size < max        the next byte may end the chunk
  *             The hash and the size are set to 0 after each chunk.
  * Ownership:  the caller owns the structure and the data; nothing is
  *             allocated.
@@ -149,7 +149,7 @@ xet_gearhash_update(const uint64_t *gear, uint64_t hash, const uint8_t *p,
 
 
 /*
- * Hashes from p up to the first byte after which the hash has no bit of mask.
+ * Hashes the bytes from p up to the first byte after which hash & mask is 0.
  * Then sets *found to 1 and returns the position after that byte; *hash is
  * undefined.  If there is no such byte before end, sets *found to 0 and *hash
  * to the hash after the last byte, and returns end.

@@ -5,7 +5,8 @@
  *
  * Purpose:    encodes or decodes one chunk in memory, by the scheme that has
  *             the given number in the suite.
- * States:     none but the contexts of the schemes, one each; see their files.
+ * States:     none, except in the contexts of the schemes; see the file of each
+ *             scheme.
  * Ownership:  the creator owns the codec, and the codec owns the contexts.
  * Threads:    one at a time.
  */

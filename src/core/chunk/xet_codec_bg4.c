@@ -20,7 +20,7 @@
 #include "xet_chunk.h"
 
 
-/* Groups of four bytes that one step of the byte grouping processes. */
+/* The number of 4-byte groups that one step of the byte grouping processes. */
 #define XET_CODEC_BG4_BLOCK    16
 
 #define XET_CODEC_BG4_SAMPLES  1024
@@ -203,7 +203,7 @@ xet_codec_bg4_bases(size_t base[4], size_t n)
 /*
  * This function uses intrinsics, because compilers vectorize the loops below
  * only at some optimization levels.  Without vectors the grouping is eight
- * times slower and takes a third of the time of a chunk.
+ * times slower and takes a third of the time spent on a chunk.
  */
 
 static void

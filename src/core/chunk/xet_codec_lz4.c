@@ -27,10 +27,12 @@
 
 
 #define XET_CODEC_LZ4_MAGIC   0x184d2204
-#define XET_CODEC_LZ4_HEADER  7            /* the shortest frame header */
-#define XET_CODEC_LZ4_DICT    0x01         /* a dictionary ID, in FLG */
+#define XET_CODEC_LZ4_HEADER  7            /* bytes of the shortest header */
+#define XET_CODEC_LZ4_DICT    0x01         /* FLG bit: has a dictionary ID */
 
-/* LZ4F_compressFrameBound() of the largest chunk is about 40 bytes larger. */
+/*
+ * LZ4F_compressFrameBound() of the largest chunk is about XET_CHUNK_MAX + 40.
+ */
 #define XET_CODEC_FRAME_MAX   (XET_CHUNK_MAX + 128)
 
 

@@ -6,7 +6,7 @@
  *             copy is read, to detect damage at a fifth of the cost of BLAKE3.
  *             It does not protect against forgery; the chunk hashes do.  A
  *             client that could make two copies with the same digest still
- *             can't choose which bytes are under the name of a copy: the
+ *             can't choose which bytes are stored under the name of a copy: the
  *             server allocates a name for each copy and writes it only once.
  * States:     created or reset, updated any number of times, finished.
  * Ownership:  the caller owns the state, about 600 bytes on the heap, because
@@ -17,7 +17,7 @@
 
 #include <xxhash.h>
 
-/* selects the widest vectors of this processor; the library alone does not */
+/* without this header, the library does not use the CPU's widest vectors */
 
 #if (defined __x86_64__ && defined __has_include)
 #if __has_include(<xxh_x86dispatch.h>)

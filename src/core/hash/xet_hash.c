@@ -2,14 +2,14 @@
 /*
  * Hashes: print, parse, compare, and the keyed BLAKE3 functions.
  *
- * Purpose:    has all operations on a single hash.  Each keyed function makes
- *             the same BLAKE3 call with a different key of the suite.
+ * Purpose:    provides all operations on a single hash.  Each keyed function
+ *             makes the same BLAKE3 call with a different key of the suite.
  * States:     none.
  * Ownership:  the caller owns all buffers.  Nothing is allocated; a BLAKE3
  *             state of about 2 KiB is on the stack during a call.
  * Threads:    any.  (BLAKE3 detects the features of the CPU on first use and
- *             caches them in a word of its own; every thread detects the
- *             same.)
+ *             caches them in a word of its own; all threads detect the same
+ *             features.)
  *
  * A hash string is four little-endian words in hexadecimal, so its digits come
  * from the bytes 7 6 5 4 3 2 1 0, 15 14 ... 24 of the hash: byte i is printed

@@ -103,7 +103,7 @@ typedef struct {
     uint32_t         merge_min;        /* min. children at a natural end */
     uint32_t         merge_max;        /* max. children of a node */
 
-    const xet_scheme_t  *schemes[XET_SCHEMES];  /* by number, or NULL */
+    const xet_scheme_t  *schemes[XET_SCHEMES];  /* index: number; may be NULL */
 } xet_suite_t;
 
 
@@ -148,8 +148,8 @@ typedef struct {
 uint8_t *xet_hash_print(uint8_t *dst, const xet_hash_t *hash);
 
 /*
- * Parses a hash string of len digits, in upper or lower case.  XET_HASH_SYNTAX
- * unless len is 64 and all are hex digits; *hash is set only on XET_OK.
+ * Parses a hash string of len digits, in upper or lower case.  Returns
+ * XET_HASH_SYNTAX unless src is 64 hex digits; *hash is set only on XET_OK.
  */
 xet_status_t xet_hash_parse(xet_hash_t *hash, const uint8_t *src, size_t len);
 
@@ -170,7 +170,10 @@ int xet_hash_cmp(const xet_hash_t *a, const xet_hash_t *b);
 int xet_hash_is_zero(const xet_hash_t *hash);
 
 
-/* Returns the number in "hash mod n": the last 8 bytes, little-endian. */
+/*
+ * Returns the last 8 bytes of a hash as a little-endian integer, which the
+ * draft uses for "hash mod n".
+ */
 
 static inline uint64_t
 xet_hash_tail(const uint8_t *bytes)
@@ -210,8 +213,8 @@ void xet_hash_verification(const xet_suite_t *suite, const uint8_t *hashes,
 
 
 /*
- * xet_checksum.c: the digest of a stored copy of a xorb, computed in pieces:
- * 128-bit XXH3, big-endian.
+ * xet_checksum.c: the digest of a stored copy of a xorb, computed
+ * incrementally: 128-bit XXH3, big-endian.
  */
 
 #define XET_CHECKSUM_LEN  16
@@ -260,11 +263,11 @@ typedef struct {
 
 typedef struct {
     const xet_suite_t  *suite;
-    unsigned            levels;        /* in use */
+    unsigned            levels;        /* number of levels in use */
 
     struct {
         uint64_t           total;      /* nodes ever put on this level */
-        unsigned           n;          /* in the open group */
+        unsigned           n;          /* nodes in the open group */
         xet_merkle_node_t  group[XET_MERKLE_GROUP];
     } level[XET_MERKLE_LEVELS];
 } xet_merkle_t;
@@ -280,7 +283,7 @@ void xet_merkle_group(const xet_suite_t *suite,
 
 /*
  * Sets *root to the root of the tree: zeros for no leaves, the leaf's own hash
- * for one leaf.  Before another tree in m, call xet_merkle_init() again.
+ * for one leaf.  To build another tree in m, call xet_merkle_init() again.
  */
 void xet_merkle_finish(xet_merkle_t *m, xet_hash_t *root);
 
@@ -326,20 +329,20 @@ typedef struct {
     size_t                 n;
     size_t                 room;
     size_t                 left;       /* nodes before the first stable cut */
-    size_t                 scanned;    /* nodes looked at for stable cuts */
+    size_t                 scanned;    /* nodes searched for stable cuts */
     size_t                 cut;        /* index after the last natural cut */
 
     unsigned               started:1;  /* the first stable cut is known */
     unsigned               merged:1;   /* groups were moved up */
     unsigned               natural:1;  /* a natural cut was seen */
-    unsigned               gap:1;      /* the gap before that cut is valid */
+    unsigned               gap:1;      /* the gap before the cut is valid */
 } xet_subtree_row_t;
 
 
 /*
  * The builder does not hold all leaves.  It holds the nodes of the subtree of
- * the leaves so far, and on each level less than one more group.  With random
- * hashes these are a few dozen nodes on each of O(log n) levels.
+ * the leaves added so far, and on each level less than one additional group.
+ * With random hashes these are a few dozen nodes on each of O(log n) levels.
  * Leaves without stable cuts (one chunk repeated, as in a file of zeros) are
  * all kept, even in the subtree.  So a caller that takes leaves from clients
  * must set max.
@@ -367,15 +370,15 @@ typedef struct {
 
 /*
  * max limits the total number of nodes in the builder and in all finished
- * subtrees.  A node above the limit gives XET_NOMEM and sets over.  A node
- * takes 40 bytes in arrays that double when full, and another 40 bytes in the
- * finished subtree.
+ * subtrees.  If a node would exceed the limit, the call returns XET_NOMEM and
+ * sets over.  A node takes 40 bytes in arrays that double when full, and
+ * another 40 bytes in the finished subtree.
  */
 void xet_subtree_init(xet_subtree_builder_t *b, const xet_suite_t *suite,
     xet_alloc_pt alloc, void *data, size_t max);
 
 /*
- * Begins a run; one builder can make many runs, one after the other.
+ * Begins a run; one builder can process many runs, one after the other.
  * at_start: the first leaf of the run is the first leaf of the file.  at_end:
  * the last leaf of the run will be the last leaf of the file.
  */
@@ -400,15 +403,16 @@ xet_status_t xet_subtree_join(xet_subtree_builder_t *b,
 xet_status_t xet_subtree_finish(xet_subtree_builder_t *b, xet_subtree_t *s);
 
 /*
- * Checks s: returns XET_PLAN_DAMAGED when no builder can have made s, because
- * the counts of its levels do not add up to n, or contradict at_start or
- * at_end.
+ * Checks s.  Returns XET_PLAN_DAMAGED when no builder could have created s,
+ * because the counts of its levels do not add up to n, or contradict at_start
+ * or at_end.
  */
 xet_status_t xet_subtree_check(const xet_subtree_t *s);
 
 /*
  * Sets *root to the root of a subtree with at_start and at_end, the same root
- * as by xet_merkle_finish().  Returns XET_PLAN_DAMAGED for any other subtree.
+ * as xet_merkle_finish() computes.  Returns XET_PLAN_DAMAGED for any other
+ * subtree.
  */
 xet_status_t xet_subtree_root(const xet_subtree_t *s, xet_hash_t *root);
 

@@ -125,7 +125,10 @@ xet_merkle_put(xet_merkle_t *m, unsigned i, const xet_merkle_node_t *node)
 }
 
 
-/* Closes the open group of level i, which is not empty, into *parent. */
+/*
+ * Closes the open group of level i, which must not be empty, and sets *parent
+ * to the node over the group.
+ */
 
 static void
 xet_merkle_close(xet_merkle_t *m, unsigned i, xet_merkle_node_t *parent)

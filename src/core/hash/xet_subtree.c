@@ -6,7 +6,7 @@
  * Purpose:    computes the subtree of a run of chunks, in one pass, from the
  *             leaves of the run or from the subtrees of its parts.
  * States:     each level of the tree keeps the nodes up to its first stable
- *             cut; at the start of a file, it needs no such cut.  Each further
+ *             cut; at the start of a file, it needs no such cut.  Each later
  *             stable cut moves the groups before it to the level above, as one
  *             node per group.  If the run ends the file, each group moves as
  *             soon as it is complete.
@@ -457,7 +457,10 @@ xet_subtree_scan(const xet_subtree_builder_t *b, xet_subtree_row_t *row)
                 row->started = 1;
                 row->left = row->cut;
 
-                /* the next three natural cuts begin with the last of these */
+                /*
+                 * the last of these three natural cuts is the first of the next
+                 * three
+                 */
 
                 valid = 0;
             }
@@ -582,7 +585,9 @@ xet_subtree_force(xet_subtree_builder_t *b, unsigned i)
 }
 
 
-/* Returns the size of the group at nodes, 0 when it may need more nodes. */
+/*
+ * Returns the size of the group at nodes, or 0 if the group may be incomplete.
+ */
 
 static size_t
 xet_subtree_group(const xet_suite_t *suite, const xet_merkle_node_t *nodes,
@@ -644,7 +649,7 @@ xet_subtree_append(xet_subtree_builder_t *b, unsigned i,
 }
 
 
-/* In a run that ends the file, groups the remaining nodes of each level. */
+/* If the run ends the file, groups the remaining nodes of each level. */
 
 static xet_status_t
 xet_subtree_close(xet_subtree_builder_t *b)

@@ -41,11 +41,11 @@ typedef struct {
  */
 
 #define XET_HUB_NAME_MAX     96        /* bytes of an owner's or repo's name */
-#define XET_HUB_REV_MAX      255       /* of a branch, a tag, a revision */
-#define XET_HUB_PATH_MAX     1024      /* of the path of a file in a repo */
-#define XET_HUB_PART_MAX     255       /* of a component of a path */
+#define XET_HUB_REV_MAX      255       /* bytes of a branch, tag or revision */
+#define XET_HUB_PATH_MAX     1024      /* bytes of a file path in a repo */
+#define XET_HUB_PART_MAX     255       /* bytes of a path component */
 #define XET_HUB_OID_LEN      40        /* hex digits of a commit id */
-#define XET_HUB_OID_MIN      7         /* of an abbreviated commit id */
+#define XET_HUB_OID_MIN      7         /* digits of an abbreviated commit id */
 
 
 /*
@@ -146,11 +146,16 @@ typedef struct {
     size_t          len;
 } xet_hub_refusal_t;
 
-/* Returns the risk of a path.  *part is its first unsafe component, in p. */
+/*
+ * Returns the risk of a path.  Sets *part to the first unsafe component of p.
+ */
 xet_hub_risk_e xet_hub_path_risk(const uint8_t *p, size_t len,
     xet_hub_text_t *part);
 
-/* Returns the end of a message about a component: "is a folder of git". */
+/*
+ * Returns the rest of a message that begins with a component, such as "is a
+ * folder of git".
+ */
 const char *xet_hub_risk_text(xet_hub_risk_e risk);
 
 /*
@@ -169,7 +174,7 @@ typedef struct {
     xet_hub_text_t  owner;
     xet_hub_text_t  name;
     xet_hub_text_t  rev;               /* a branch, a tag or a commit */
-    xet_hub_text_t  path;              /* in the repo; empty: its root */
+    xet_hub_text_t  path;              /* path in the repo; empty: its root */
     xet_hub_text_t  id;                /* owner/name as sent, not decoded */
 } xet_hub_target_t;
 
@@ -179,10 +184,10 @@ typedef struct {
  * JSON value per line.
  */
 
-#define XET_HUB_LINE_MAX    (1024 * 1024)      /* of an operation, bytes */
-#define XET_HUB_TITLE_MAX   4096               /* of a commit */
-#define XET_HUB_TEXT_MAX    65536              /* of a description */
-#define XET_HUB_TYPE_MAX    255                /* of a media type */
+#define XET_HUB_LINE_MAX    (1024 * 1024)      /* bytes of an operation */
+#define XET_HUB_TITLE_MAX   4096               /* bytes of a commit title */
+#define XET_HUB_TEXT_MAX    65536              /* bytes of a description */
+#define XET_HUB_TYPE_MAX    255                /* bytes of a media type */
 #define XET_HUB_TIME_MAX    253402300799999    /* ms, end of the year 9999 */
 
 
@@ -209,17 +214,17 @@ typedef struct {
     xet_hub_text_t   content;
     int64_t          mtime;            /* ms since 1970; -1: not given */
     xet_hub_text_t   type;             /* media type; COPY_PATH: revision */
-    xet_hub_kind_e   kind;             /* of the repo to copy from */
+    xet_hub_kind_e   kind;             /* kind of the repo to copy from */
     xet_hub_text_t   from;             /* owner/name; COPY_PATH: a path */
     xet_hub_text_t   title;
     xet_hub_text_t   text;
-    xet_hub_text_t   parent;           /* hex digits of a commit */
+    xet_hub_text_t   parent;           /* id of the parent commit, in hex */
 } xet_hub_operation_t;
 
 
 /*
- * The handler of operations.  Returns XET_OK to continue, XET_AGAIN to pause
- * the parser after the operation, any other status to stop the parser.
+ * Handles an operation.  Returns XET_OK to continue, XET_AGAIN to pause the
+ * parser after the operation, any other status to stop the parser.
  */
 typedef xet_status_t (*xet_hub_op_pt)(void *ctx,
     const xet_hub_operation_t *op);
@@ -242,9 +247,9 @@ typedef struct {
     uint8_t           *line;           /* malloc()ed: an incomplete line */
     size_t             len;
     size_t             size;
-    uint64_t           n;              /* operations, without the header */
+    uint64_t           n;              /* operations, excluding the header */
     int                header;         /* the header was received */
-    xet_hub_refusal_t  refusal;        /* of XET_HUB_UNSAFE */
+    xet_hub_refusal_t  refusal;        /* set on XET_HUB_UNSAFE */
 } xet_hub_ops_t;
 
 
@@ -296,7 +301,7 @@ typedef struct {
     xet_hub_text_t     to_owner;
     xet_hub_text_t     to_name;
     int                private;        /* -1: not given */
-    xet_hub_refusal_t  refusal;        /* of a file of the body */
+    xet_hub_refusal_t  refusal;        /* set on XET_HUB_UNSAFE */
 } xet_hub_repo_t;
 
 /*
@@ -308,9 +313,10 @@ xet_status_t xet_hub_repo_parse(xet_hub_repo_t *repo, const uint8_t *text,
     size_t len);
 
 /*
- * Passes the files in the body of create to the handler, each as an operation
- * XET_HUB_INLINE.  Errors: XET_HUB_LARGE for more than XET_HUB_FILES_MAX
- * files; XET_HUB_DEPTH, XET_HUB_COUNT, and the errors of xet_hub_file_parse().
+ * Passes the files in the body of create to the handler, each as an
+ * XET_HUB_INLINE operation.  Errors: XET_HUB_LARGE for more than
+ * XET_HUB_FILES_MAX files; XET_HUB_DEPTH, XET_HUB_COUNT, and the errors of
+ * xet_hub_file_parse().
  */
 #define XET_HUB_FILES_MAX  1000
 
@@ -351,10 +357,12 @@ xet_status_t xet_hub_ref_parse(xet_hub_ref_t *ref, const uint8_t *text,
 
 
 /*
- * Lists: preupload {files: [{path, size}]}, paths {paths: [..], expand}, and
- * LFS {operation, transfers, objects: [{oid, size}]}.  Each entry is passed to
- * the handler as xet_hub_operation_t with path and size, path, or sha256 and
- * size.
+ * Lists in request bodies.  The handler gets each entry as xet_hub_operation_t
+ * with the members of the last column set:
+ *
+ *     preupload  {files: [{path, size}]}                         path, size
+ *     paths      {paths: [..], expand}                           path
+ *     LFS        {operation, transfers, objects: [{oid, size}]}  sha256, size
  */
 
 #define XET_HUB_LIST_MAX  10000                /* entries */
@@ -364,7 +372,7 @@ typedef struct {
     int                upload;         /* LFS: 1 upload, 0 download */
     int                xet;            /* LFS: the client supports "xet" */
     int                basic;          /* LFS: the client supports "basic" */
-    xet_hub_refusal_t  refusal;        /* of a file of a preupload */
+    xet_hub_refusal_t  refusal;        /* set on XET_HUB_UNSAFE */
 } xet_hub_list_t;
 
 xet_status_t xet_hub_preupload_parse(xet_hub_list_t *list, const uint8_t *text,
@@ -395,7 +403,7 @@ xet_status_t xet_hub_form_parse(xet_hub_list_t *list, uint8_t *text,
  *     %n  1,234,567                      uint64_t
  *     %b  bytes, as 1.2 MB               uint64_t
  *     %d  2026-11-23 22:35, in UTC       int64_t, seconds since 1970
- *     %D  the same for <time datetime>   int64_t
+ *     %D  date for <time datetime>       int64_t
  *     %%  a percent sign
  *
  * A value never adds an unescaped "<", ">", "&" or quotation mark, and is
@@ -425,19 +433,19 @@ uint8_t *xet_hub_html_size(uint8_t *p, uint64_t v);
 
 /*
  * An entry of a tree: a file or a folder, and the commit that changed it last.
- * hash, sha256 and made point to binary values, or are NULL without a value.
+ * hash, sha256 and made point to binary values, or are NULL.
  */
 
 typedef struct {
     xet_hub_text_t   path;
-    xet_hub_text_t   title;            /* of the commit; data NULL: none */
+    xet_hub_text_t   title;            /* commit title; data is NULL: none */
     const uint8_t   *hash;             /* file hash, its bytes in the order of
                                           the text form; NULL: a folder */
     const uint8_t   *sha256;
     const uint8_t   *made;             /* id of the commit, 20 bytes */
     uint64_t         size;
     int64_t          at;               /* microseconds since 1970 */
-    int64_t          mtime;            /* same unit, or XET_HUB_NO_TIME */
+    int64_t          mtime;            /* microseconds, or XET_HUB_NO_TIME */
 } xet_hub_node_t;
 
 
@@ -480,13 +488,13 @@ xet_status_t xet_hub_operand_parse(const char *text, xet_hub_target_t *target);
 
 
 /*
- * An entry of a tree, or of a list of paths.  The hash of an empty file is
- * known and zero.
+ * An entry of a tree, or of a list of paths.  For an empty file, known is set
+ * and hash is all zeros.
  */
 
 typedef struct {
     xet_hub_text_t   path;
-    xet_hub_text_t   date;             /* of the last change; NULL: absent */
+    xet_hub_text_t   date;             /* last change; data is NULL: absent */
     uint64_t         size;
     uint8_t          sha256[XET_HUB_SHA256_LEN];
     xet_hash_t       hash;
@@ -495,20 +503,22 @@ typedef struct {
     unsigned         digested:1;       /* sha256 is set */
 } xet_hub_entry_t;
 
-/* Returns XET_HUB_PATH for an invalid path, or XET_BODY_SYNTAX. */
+/*
+ * Reads an entry.  Errors: XET_HUB_PATH for an invalid path, XET_BODY_SYNTAX.
+ */
 xet_status_t xet_hub_entry_read(const json_t *value, xet_hub_entry_t *entry);
 
 
-/* The description of a repo, alone or in a list. */
+/* The description of a repo, which may be an element of a list. */
 
 typedef struct {
     xet_hub_text_t   id;               /* owner/name */
-    xet_hub_text_t   oid;              /* id of the commit; NULL: absent */
+    xet_hub_text_t   oid;              /* commit id; data is NULL: absent */
     xet_hub_text_t   date;
     unsigned         private:1;
 } xet_hub_described_t;
 
-/* Errors: XET_HUB_NAME, XET_BODY_SYNTAX. */
+/* Reads the description of a repo.  Errors: XET_HUB_NAME, XET_BODY_SYNTAX. */
 xet_status_t xet_hub_described_read(const json_t *value,
     xet_hub_described_t *described);
 
@@ -521,14 +531,15 @@ typedef struct {
     uint64_t         expires;          /* seconds since 1970 */
 } xet_hub_granted_t;
 
-/* Returns XET_OK or XET_BODY_SYNTAX. */
+/* Reads a token and its server.  Returns XET_OK or XET_BODY_SYNTAX. */
 xet_status_t xet_hub_granted_read(const json_t *value,
     xet_hub_granted_t *granted);
 
 /*
- * Parses a header Link.  Returns 1 and sets *args to the arguments of the next
- * page; they point into link.  Returns 0 if there is no next page, or if the
- * arguments are too long or have characters that a URL must not contain.
+ * Parses a Link header.  Returns 1 and sets *args to the query arguments of the
+ * next page; args->data points into link.  Returns 0 if there is no next page,
+ * or if the arguments are too long or have characters that a URL must not
+ * contain.
  */
 int xet_hub_next_parse(const char *link, xet_hub_text_t *args);
 

@@ -320,7 +320,7 @@ xet_hub_answer_text(const json_t *object, const char *key,
 }
 
 
-/* Accepts only digits and separators, because the date is shown as it is. */
+/* Accepts only digits and separators, because the date is shown unchanged. */
 
 static int
 xet_hub_answer_date(const json_t *object, const char *key,

@@ -603,7 +603,7 @@ xet_hub_body_path(json_t *value, xet_hub_operation_t *op)
 }
 
 
-/* Ignores "filename", which is only informative. */
+/* Parses a file to copy; ignores "filename", which the server does not need. */
 
 static xet_status_t
 xet_hub_body_copy(json_t *value, xet_hub_operation_t *op)

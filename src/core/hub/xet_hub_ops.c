@@ -316,8 +316,9 @@ xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc, xet_hub_operation_t *op,
 
 
 /*
- * Parses an operation that copies a file within the repo: the file in the given
- * revision, or without a revision, the file before this commit.
+ * Parses an operation that copies a file within the repo.  The source is the
+ * file in the given revision or, without a revision, the file before this
+ * commit.
  */
 
 static xet_status_t
@@ -501,9 +502,8 @@ xet_hub_ops_inline(json_t *value, xet_hub_operation_t *op, uint8_t **content)
 
 
 /*
- * Returns the number of "=" at the end of a base64 text.  Returns -1 for an
- * invalid text: it has an "=" elsewhere, white space around it, or a wrong
- * length.
+ * Returns the number of "=" at the end of a base64 text.  Returns -1 for a text
+ * with an "=" elsewhere, with white space around it, or with a wrong length.
  */
 
 static int

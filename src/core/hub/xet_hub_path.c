@@ -103,7 +103,7 @@ xet_hub_path_check(const xet_hub_text_t *path, xet_hub_refusal_t *refusal)
 }
 
 
-/* Replaces characters that control a terminal or are invisible by "?". */
+/* Replaces terminal control characters and invisible characters with "?". */
 
 static void
 xet_hub_part_show(const xet_hub_text_t *part, xet_hub_refusal_t *refusal)

@@ -5,26 +5,26 @@
  * Purpose:    writes the entries of a folder, recursive or not, and of lists
  *             of paths, the most frequent responses of the Hub.  Each entry is
  *             written from the columns of its row.
- * States:     before the first entry, or after it: each further entry starts
- *             with a comma.
+ * States:     before the first entry, or after it: each later entry starts with
+ *             a comma.
  * Ownership:  memory belongs to the buffer, texts belong to the caller.
  * Threads:    one at a time.
  *
- * An entry takes about 400 bytes plus its path and, with "expand", the title
- * of its commit; the caller limits the number of entries.  Parts of known
- * length are written at once: a page has a thousand entries, and this code
- * runs in the event loop.  The members and their order are kept stable for
- * clients (docs/hub_fields.md).
+ * An entry takes about 400 bytes plus its path and, with "expand", the title of
+ * its commit; the caller limits the number of entries.  A part of known length
+ * is written in one step: a page has a thousand entries, and this code runs in
+ * the event loop.  The members and their order are kept stable for clients
+ * (docs/hub_fields.md).
  */
 
 
 #include "xet_hub.h"
 
 
-/* Maximum bytes of each part of an entry that is not its path or title. */
+/* The maximum size of each part of an entry except the path and the title. */
 #define XET_HUB_TREE_HEAD  512
 
-/* The oid of an empty file, which has no Xet hash: the blob id of git. */
+/* The oid of an empty file, which has no Xet hash: its git blob id. */
 #define XET_HUB_TREE_NOTHING  "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 

@@ -45,10 +45,10 @@
  * terms wait, the xorb is closed early.
  */
 
-#define XET_INGEST_TERMS   2048        /* waiting terms, at most */
+#define XET_INGEST_TERMS   2048        /* maximum number of waiting terms */
 #define XET_INGEST_RECENT  128         /* terms whose lengths are averaged */
 #define XET_INGEST_RUN     8           /* chunks that a term should have */
-#define XET_INGEST_SAVED   256         /* saved chunks counted, at most */
+#define XET_INGEST_SAVED   256         /* upper limit of the saved counter */
 
 #define XET_INGEST_HELD    (XET_INGEST_RUN - 1)
 
@@ -70,11 +70,13 @@ typedef struct {
 } xet_ingest_piece_t;
 
 
-/* A term that waits for its xorb; only the last one can be extended. */
+/*
+ * A term that waits for its xorb.  Only the last waiting term can be extended.
+ */
 
 typedef struct {
     xet_ingest_term_t   term;
-    uint64_t            serial;        /* of the xorb */
+    uint64_t            serial;        /* serial number of the xorb */
     unsigned            named:1;       /* term.xorb is set */
 } xet_ingest_waiting_t;
 
@@ -85,7 +87,7 @@ typedef struct {
 
     uint32_t              file;        /* the number of the current file */
     uint64_t              closed;      /* complete terms of this file */
-    uint32_t              recent[XET_INGEST_RECENT];  /* chunks of each */
+    uint32_t              recent[XET_INGEST_RECENT];  /* chunks per term */
     uint64_t              recent_sum;
     uint32_t              saved;       /* chunks saved in this file */
     unsigned              thrifty:1;
@@ -109,13 +111,13 @@ struct xet_ingest_s {
     xet_ingest_terms_t    terms;
     xet_ingest_info_t     info;
 
-    xet_ingest_piece_t   *cut;         /* chunks, conf.ahead at most */
+    xet_ingest_piece_t   *cut;         /* at most conf.ahead chunks */
     unsigned              cut_n;
     unsigned              cut_placed;  /* number of placed chunks in cut */
 
     xet_ingest_piece_t    chunk;       /* the current chunk */
     xet_known_ref_t       last;        /* position of the previous chunk */
-    uint32_t              xorb;        /* the open xorb's number in known */
+    uint32_t              xorb;        /* number of the open xorb in known */
 
     uint8_t              *held_data;   /* XET_INGEST_HELD chunks, or NULL */
     xet_ingest_piece_t    held[XET_INGEST_HELD];
@@ -247,7 +249,7 @@ xet_ingest_feed(xet_ingest_t *in, const uint8_t *data, size_t len,
 
 
 /*
- * Cuts chunks, until a chunk requires a query to the caller.  A chunk that was
+ * Cuts chunks until a chunk requires a query to the caller.  A chunk that was
  * assembled in the carry is placed before another chunk needs the carry.
  */
 
@@ -928,8 +930,8 @@ xet_ingest_terms_closed(xet_ingest_terms_t *t)
 
 /*
  * Passes all terms to the handler, and returns its error.  xorb is the name of
- * the xorb of all terms that were added with NULL.  XET_INTERNAL when there
- * are such terms and xorb is NULL.
+ * the xorb of all terms that were added with NULL.  Returns XET_INTERNAL when
+ * there are such terms and xorb is NULL.
  */
 
 static xet_status_t

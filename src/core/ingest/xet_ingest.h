@@ -85,7 +85,8 @@ unsigned xet_known_key(xet_known_t *k, const uint8_t *key);
 
 /*
  * Sets the properties of a xorb that has no chunks yet.  key is the number of
- * the key of its hashes, 0 for plain hashes; xet_known_made() returns made.
+ * the key of its hashes, or 0 for plain hashes.  made is 1 if an earlier ingest
+ * of the same files created the xorb.
  */
 void xet_known_mark(xet_known_t *k, uint32_t xorb, unsigned key,
     unsigned made);
@@ -118,7 +119,9 @@ int xet_known_next(const xet_known_t *k, xet_known_ref_t *ref,
 /* Returns whether *ref is the last chunk of a xorb that has a name. */
 int xet_known_last(const xet_known_t *k, const xet_known_ref_t *ref);
 
-/* Returns whether the xorb of *ref was marked as made. */
+/*
+ * Returns the value of made that xet_known_mark() has set for the xorb of *ref.
+ */
 int xet_known_made(const xet_known_t *k, const xet_known_ref_t *ref);
 
 /* Returns the name of the xorb of *ref; NULL when the xorb has no name yet. */
@@ -173,12 +176,12 @@ typedef struct {
     const xet_suite_t    *suite;       /* must outlive the ingest */
     unsigned              ask:1;       /* query the caller about chunks */
     uint32_t              ahead;       /* chunks cut ahead of storing, >= 1 */
-    uint32_t              known;       /* maximum of remembered chunks */
+    uint32_t              known;       /* maximum number of known chunks */
     const uint64_t       *seed;        /* see xet_known_create(); NULL
                                           when all hashes were verified */
     unsigned              thrifty:1;   /* see "thrifty" in xet_ingest.c */
     xet_xorb_write_pt     write;       /* output of the xorb being written */
-    xet_ingest_term_pt    term;        /* called when its xorb is complete */
+    xet_ingest_term_pt    term;        /* called once the xorb is complete */
     xet_ingest_chunk_pt   chunk;       /* may be NULL */
     void                 *ctx;
 } xet_ingest_conf_t;
@@ -193,15 +196,15 @@ typedef enum {
 
 typedef struct {
     uint64_t    size;                  /* bytes of the file so far */
-    uint64_t    new_size;              /* of size, bytes put into xorbs */
+    uint64_t    new_size;              /* bytes of size put into xorbs */
     uint64_t    chunks;
-    xet_hash_t  hash;                  /* of the file; set by end */
+    xet_hash_t  hash;                  /* file hash; set by xet_ingest_end() */
 } xet_ingest_info_t;
 
 
 /*
- * A value of xet_ingest_conf_t.known for an ingest of one file: the chunks of
- * a dedup response and of two xorbs.
+ * A suitable xet_ingest_conf_t.known for an ingest of one file: room for the
+ * chunks of a dedup response and of two xorbs.
  */
 #define XET_INGEST_KNOWN  81920
 

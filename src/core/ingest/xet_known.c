@@ -4,7 +4,7 @@
  *
  * Purpose:    maps the hash of a chunk to a position where the chunk is
  *             stored.
- * States:     none but the contents of the table.
+ * States:     none, except the contents of the table.
  * Ownership:  the creator owns the table; all data is copied into it.
  * Threads:    one at a time.
  *
@@ -41,7 +41,7 @@ typedef struct {
     xet_hash_t  hash;
     uint64_t    serial;
     uint32_t    chunk_count;
-    uint32_t    entries;               /* in the ring; if 0 and named: free */
+    uint32_t    entries;               /* ring entries; named and 0: free */
     uint32_t    next;                  /* next free xorb, or next in chain,
                                           plus one */
     unsigned    named:1;
@@ -54,7 +54,7 @@ struct xet_known_s {
     uint32_t            max;
     uint32_t            first;         /* the oldest entry */
     uint32_t            n;
-    uint32_t            mask;          /* of buckets */
+    uint32_t            mask;          /* number of buckets - 1 */
 
     uint64_t            serial;
     uint32_t            xorbs_n;
@@ -83,7 +83,10 @@ static void xet_known_ref(const xet_known_t *k, uint32_t entry,
 static int xet_known_valid(const xet_known_t *k, const xet_known_ref_t *ref);
 
 
-/* Two different hashes have the same number for one seed in 2^32. */
+/*
+ * Maps a hash to a number.  Two different hashes have the same number for one
+ * seed in 2^32.
+ */
 
 static inline uint32_t
 xet_known_number(const xet_known_t *k, const uint8_t *hash)
@@ -441,7 +444,7 @@ xet_known_find(const xet_known_t *k, const uint8_t *hash,
 }
 
 
-/* Finds a hash of the table, without applying the keys. */
+/* Finds an entry by the hash in the table, which may be plain or keyed. */
 
 static int
 xet_known_look(const xet_known_t *k, const uint8_t *hash,

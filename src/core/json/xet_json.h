@@ -33,14 +33,14 @@ xet_status_t xet_json_parse(json_t **object, const uint8_t *text, size_t len,
 
 
 /*
- * xet_telemetry.c: reports of clients about their transfers (docs/protocol.md,
+ * xet_telemetry.c: transfer reports sent by clients (docs/protocol.md,
  * telemetry).
  */
 
-#define XET_TELEMETRY_MAX          (1024 * 1024)   /* of a report, bytes */
-#define XET_TELEMETRY_NAME_MAX     128             /* event, session */
+#define XET_TELEMETRY_MAX          (1024 * 1024)   /* bytes of a report */
+#define XET_TELEMETRY_NAME_MAX     128             /* bytes, event or session */
 #define XET_TELEMETRY_AGENT_MAX    512
-#define XET_TELEMETRY_METRICS_MAX  16384           /* as compact JSON */
+#define XET_TELEMETRY_METRICS_MAX  16384           /* bytes, as compact JSON */
 
 
 /*
@@ -57,11 +57,11 @@ xet_status_t xet_telemetry_check(const uint8_t *text, size_t len);
  * xet_grant.c: requests for upload grants.
  */
 
-#define XET_GRANT_MAX  4096            /* of the request body, bytes */
+#define XET_GRANT_MAX  4096            /* bytes of the request body */
 
 
 typedef struct {
-    uint64_t     length;               /* of the upload, bytes, >= 1 */
+    uint64_t     length;               /* bytes of the upload, >= 1 */
     uint64_t     crc64;                /* CRC-64/NVME of these bytes */
 } xet_grant_t;
 

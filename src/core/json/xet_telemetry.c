@@ -1,6 +1,6 @@
 
 /*
- * Reports of clients about their transfers.
+ * Transfer reports sent by clients.
  *
  * Purpose:    checks a report: its members, their types and their limits.
  * States:     none.

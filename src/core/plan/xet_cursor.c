@@ -167,7 +167,7 @@ xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists, size_t *n)
 
     for (i = 0; i < *n; i++) {
 
-        /* only the first list may be cut; then it fills the buffer alone */
+        /* only the first list may be truncated, to the size of the buffer */
 
         if (i && count > room) {
             break;
@@ -198,7 +198,10 @@ xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists, size_t *n)
 }
 
 
-/* Finds the last known point at or before the position, and its term's end. */
+/*
+ * Finds the last known point at or before the position, and the end of that
+ * point's term.
+ */
 
 static void
 xet_cursor_find(const xet_cursor_t *c, xet_cursor_point_t *at,

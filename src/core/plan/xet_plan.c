@@ -371,7 +371,8 @@ xet_plan_ends_check(const xet_term_t *term, const xet_plan_ends_t *ends)
 
 
 /*
- * Returns the chunk with the byte at offset of the term, or the last chunk.
+ * Returns the chunk that contains the byte at offset in the term, or the last
+ * chunk if there is none.
  */
 
 static uint32_t

@@ -21,7 +21,7 @@
  *     36  stored start         u32    bytes in the chunk region
  *     40  stored end           u32    exclusive
  *     44  raw length           u32
- *     48  copy id              u32    of the stored copy: xet_xorb.h
+ *     48  copy id              u32    id of the stored copy; see xet_xorb.h
  */
 
 #define XET_TERM_LEN          52
@@ -36,7 +36,7 @@ typedef struct {
     uint32_t    stored_start;
     uint32_t    stored_end;            /* exclusive */
     uint32_t    raw_length;            /* 1 .. 8192 * 128 KiB */
-    uint32_t    copy_id;               /* of the copy that stored_* describe */
+    uint32_t    copy_id;               /* copy that stored_* describe */
 } xet_term_t;
 
 
@@ -53,7 +53,7 @@ typedef struct {
     const uint8_t  *stored_ends;
     const uint8_t  *seen;              /* NULL: all chunks; see xet_seen_t */
     uint32_t        seen_n;
-    const uint8_t  *noise;             /* 32 bytes: key for chunks not seen */
+    const uint8_t  *noise;             /* 32-byte key for chunks not seen */
 } xet_xorb_list_t;
 
 
@@ -78,9 +78,9 @@ int xet_term_ends_ok(uint32_t chunk_start, uint32_t n, uint32_t raw_before,
 
 /*
  * The chunks of a xorb that may be reported to a client: ranges in ascending
- * order.  A range is two 32-bit integers in network byte order: the first
- * chunk and the end, exclusive.  If the member seen of a list is NULL, all
- * chunks may be reported.  If seen has no ranges, no chunk may be reported.
+ * order.  A range is two 32-bit integers in network byte order: the first chunk
+ * and the end, exclusive.  If the seen member of a list is NULL, all chunks may
+ * be reported.  If seen has no ranges, no chunk may be reported.
  */
 
 #define XET_SEEN_LEN  8                /* bytes of a range */
@@ -172,8 +172,8 @@ typedef struct {
     uint32_t           chunk_end;      /* exclusive */
     uint32_t           stored_start;
     uint32_t           stored_end;     /* exclusive */
-    uint32_t           copy_id;        /* of the copy: the same in all ranges
-                                          of a xorb in a plan */
+    uint32_t           copy_id;        /* the same in all ranges of a xorb in
+                                          a plan */
 } xet_plan_range_t;
 
 
@@ -220,7 +220,7 @@ typedef struct {
 
 typedef struct {
     const xet_plan_spool_io_t  *io;
-    void                       *ctx;   /* of io */
+    void                       *ctx;   /* argument for io */
 
     xet_term_t                  head;  /* the first term, maybe trimmed */
 
@@ -228,8 +228,8 @@ typedef struct {
     uint32_t                    size;  /* records that the buffer can hold */
     uint32_t                    from;
     uint32_t                    have;  /* records in the buffer */
-    xet_hash_t                  xorb;  /* of the range returned last */
-    xet_status_t                status;    /* of a read that failed */
+    xet_hash_t                  xorb;  /* xorb of the last returned range */
+    xet_status_t                status;    /* error of a failed read */
 } xet_plan_records_t;
 
 
@@ -241,7 +241,7 @@ typedef struct {
     uint32_t             before;       /* terms in the file, before terms[] */
 
     xet_range_t          want;         /* needed bytes of the current file */
-    uint64_t             offset;       /* of the first term kept */
+    uint64_t             offset;       /* file offset of the first kept term */
     uint64_t             position;     /* start of the next term to be added,
                                           and end of the last term kept */
 
@@ -278,9 +278,9 @@ xet_status_t xet_plan_init_files(xet_plan_t *p, xet_alloc_pt alloc,
     void *data, size_t max);
 
 /*
- * Begins a file of size bytes: the terms added from now on belong to this
- * file, and offsets begin at 0 again.  A file without terms has size 0.  The
- * caller must not add a file twice.  Errors: XET_PLAN_DAMAGED when the
+ * Begins a file of size bytes: terms that are added after this call belong to
+ * this file, and their offsets begin at 0.  A file without terms has size 0.
+ * The caller must not add a file twice.  Errors: XET_PLAN_DAMAGED when the
  * previous file is not complete; XET_INTERNAL when the plan already has max
  * files, or is not for files.
  */
@@ -298,10 +298,11 @@ xet_status_t xet_plan_reserve(xet_plan_t *p, size_t n);
 /*
  * Adds the packed terms that begin at first_offset of the file; drops terms
  * wholly outside the range.  The terms of the first call must begin at or
- * before the range, and those of each further call where the previous terms
- * ended.  Terms after the range are ignored; in a plan of several files, terms
- * after the end of a file are an error.  Errors: XET_PLAN_DAMAGED, XET_NOMEM;
- * XET_INTERNAL for an empty range, or before the first of several files.
+ * before the range.  The terms of each later call must begin where the previous
+ * terms ended.  Terms after the range are ignored; in a plan of several files,
+ * terms after the end of a file are an error.  Errors: XET_PLAN_DAMAGED,
+ * XET_NOMEM; XET_INTERNAL for an empty range, or before the first
+ * xet_plan_file() of a plan for files.
  */
 xet_status_t xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
     uint64_t first_offset);
@@ -345,8 +346,8 @@ xet_status_t xet_plan_trim(xet_plan_t *p, unsigned which,
  * Computes the ranges of each xorb that the terms of all files need.  Errors:
  * XET_PLAN_DAMAGED when the terms do not cover the range or the last file, or
  * when two terms disagree about the position of a chunk; XET_PLAN_CHANGED when
- * the terms of a xorb are of different copies, because the xorb was healed
- * meanwhile; XET_NOMEM.
+ * the terms of a xorb are of different copies, because the xorb was healed in
+ * the meantime; XET_NOMEM.
  */
 xet_status_t xet_plan_finish(xet_plan_t *p);
 
@@ -363,14 +364,17 @@ xet_status_t xet_plan_cover(xet_plan_t *p);
 xet_status_t xet_plan_agree(const xet_term_t *t, const xet_term_t *prev,
     const xet_term_t *last);
 
-/* Returns term i < n, valid until the next call for a term or a range. */
+/*
+ * Returns term i < n; the pointer is valid until the next call for a term or a
+ * range.
+ */
 const xet_term_t *xet_plan_term_at(const xet_plan_t *p, uint32_t i);
 
 /*
  * Sets *range to range i < nranges and returns its xorb, which is valid until
  * the next call for another xorb.  The ranges of a xorb are consecutive,
- * ascend, and neither touch nor overlap.  Xorbs are in the order of their
- * first use; in a plan in a file, in the order of their hashes.
+ * ascend, and neither touch nor overlap.  Xorbs are in the order of their first
+ * use, or, if the plan is in a file, in the order of their hashes.
  */
 const xet_hash_t *xet_plan_range(const xet_plan_t *p, uint32_t i,
     xet_plan_range_t *range);
@@ -386,9 +390,9 @@ int xet_plan_xorb_begins(const xet_plan_t *p, uint32_t i);
  * This is for URLs that name the xorb and not the ranges, because no two
  * entries of a body may have the same URL.  With max 1, each xorb has one v1
  * entry.  With max up to the writer's group, each xorb has one v2 entry; a
- * second entry for further ranges would repeat the URL.  A range still has
- * whole chunks and exactly their bytes, every term still lies in one range,
- * and no two ranges of a xorb begin at the same chunk.
+ * second entry for more ranges would repeat the URL.  A range still has whole
+ * chunks and exactly their bytes, every term still lies in one range, and no
+ * two ranges of a xorb begin at the same chunk.
  *
  * A client that requests all ranges of a v2 entry at once lists the ranges in
  * one header, with up to 18 bytes per range: 400 ranges fit in the 8 KiB that
@@ -415,7 +419,7 @@ xet_status_t xet_plan_limit(xet_plan_t *p, uint32_t max);
  */
 
 #define XET_PLAN_GROUP_MAX   512
-#define XET_PLAN_GROUP_TEXT  7168      /* bytes of "0-4095,100-199" */
+#define XET_PLAN_GROUP_TEXT  7168      /* bytes of a range list in text form */
 
 
 typedef enum {
@@ -426,9 +430,8 @@ typedef enum {
 
 
 /*
- * Appends to b the URL for ranges of a xorb, n >= 1, in characters that need
- * no escape in JSON.  Must not return XET_AGAIN or XET_DONE, which are not
- * errors.
+ * Appends to b the URL for n >= 1 ranges of a xorb, in characters that need no
+ * escape in JSON.  Must not return XET_AGAIN or XET_DONE, which are not errors.
  *
  * The URLs of different ranges must differ as text, because clients identify a
  * download by its URL.  hf_xet up to 1.2 does so even across responses, and
@@ -457,12 +460,12 @@ typedef enum {
 typedef struct {
     const xet_plan_t  *plan;
     xet_plan_url_pt    url;
-    void              *ctx;            /* of url */
+    void              *ctx;            /* argument for url */
 
     xet_json_t         json;
 
     uint32_t           next;           /* next term, then next range */
-    uint32_t           end;            /* of the file's terms or the entry */
+    uint32_t           end;            /* end of the file's terms or entry */
     uint32_t           file;           /* next file */
     uint32_t           group;
     xet_plan_kind_t    kind;
@@ -471,10 +474,10 @@ typedef struct {
 
 
 /*
- * The plan must be finished.  The plan and ctx must not change until the last
- * piece is written; several writers may share a plan.  Plans of
- * xet_plan_init_files() need XET_PLAN_BATCH, all other plans XET_PLAN_V1 or
- * XET_PLAN_V2.
+ * Initializes a writer; the plan must be finished.  The plan and ctx must not
+ * change until the last piece is written; several writers may share a plan.
+ * Plans of xet_plan_init_files() need XET_PLAN_BATCH, all other plans
+ * XET_PLAN_V1 or XET_PLAN_V2.
  *
  * group: the maximum number of ranges in a v2 entry, which is also the maximum
  * n for url; values above XET_PLAN_GROUP_MAX mean XET_PLAN_GROUP_MAX.  An
@@ -494,9 +497,9 @@ void xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
  *
  * XET_AGAIN: more pieces follow.  XET_OK: the body is complete; further calls
  * add nothing.  Any other status is an error, after which the whole body is
- * useless: XET_NOMEM, the error of url, or the error of reading the plan's
- * file.  XET_INTERNAL for a kind that does not match the plan, for a v2 group
- * of 0, and for a call after an error.
+ * useless: XET_NOMEM, an error that url has returned, or an error from reading
+ * the plan's file.  XET_INTERNAL for a kind that does not match the plan, for
+ * XET_PLAN_V2 with a group of 0, and for a call after an error.
  */
 xet_status_t xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b,
     size_t limit);
@@ -520,10 +523,10 @@ xet_status_t xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b,
 /* A run of sorted terms, while it is merged with the other runs. */
 
 typedef struct {
-    xet_term_t         *terms;         /* read and not yet merged */
+    xet_term_t         *terms;         /* terms read and not yet merged */
     uint32_t            i;
     uint32_t            n;
-    uint32_t            next;          /* in the file */
+    uint32_t            next;          /* next term in the file */
     uint32_t            end;
 } xet_plan_run_t;
 
@@ -547,7 +550,7 @@ typedef struct {
 
     xet_plan_run_t      *runs;
     uint32_t             nruns;
-    uint32_t             slice;        /* terms of a run in memory */
+    uint32_t             slice;        /* terms per run in memory */
     xet_term_t          *out;
     uint32_t             nout;
     xet_term_t           range;        /* the range that can still grow */
@@ -557,7 +560,8 @@ typedef struct {
 
 
 /*
- * The plan must be initialized; s, io and ctx must live as long as the plan.
+ * Initializes s for a plan, which must be initialized; s, io and ctx must live
+ * as long as the plan.
  */
 void xet_plan_spool_init(xet_plan_spool_t *s, xet_plan_t *plan,
     const xet_plan_spool_io_t *io, void *ctx);
@@ -584,7 +588,7 @@ size_t xet_plan_spool_room(uint32_t n);
 
 /*
  * Sets the buffer of n terms into which records are read.  Call this before
- * each piece is written.  xet_plan_writer_next() returns errors of reads.
+ * each piece is written.  xet_plan_writer_next() returns read errors.
  */
 void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *buffer, uint32_t n);
 
@@ -614,8 +618,8 @@ void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *buffer, uint32_t n);
 /*
  * Clamps *n specs to a file of size bytes, sorts them and merges them into
  * ranges, which has room for *n.  On XET_OK the *n ranges that remain are not
- * empty, are in order, and neither touch nor overlap.  XET_RANGE_PAST_END when
- * no range remains.
+ * empty, are in order, and neither touch nor overlap.  Returns
+ * XET_RANGE_PAST_END when no range remains.
  */
 xet_status_t xet_edit_ranges_ranges(const xet_range_spec_t *specs,
     xet_range_t *ranges, size_t *n, uint64_t size);
@@ -625,13 +629,13 @@ xet_status_t xet_edit_ranges_ranges(const xet_range_spec_t *specs,
 
 typedef struct {
     uint32_t               n;          /* chunks, 1 .. xorb_chunks_max */
-    uint32_t               raw_length; /* bytes of all of them */
-    uint32_t               raw_before; /* raw end of the chunk before these in
-                                          the xorb, 0 if there is none */
+    uint32_t               raw_length; /* bytes of all n chunks */
+    uint32_t               raw_before; /* raw end of the preceding chunk in the
+                                          xorb, 0 if there is none */
     const uint8_t         *raw_ends;   /* n little-endian u32 */
     const uint8_t         *hashes;     /* n packed chunk hashes */
 
-    /* NULL: xet_edit_ranges_add() computes the hash if it needs it */
+    /* NULL: xet_edit_ranges_add() computes the hash if needed */
     const xet_hash_t      *verification;
 } xet_edit_ranges_term_t;
 
@@ -642,7 +646,7 @@ typedef struct {
 
     uint64_t               size;       /* bytes of the file */
     uint64_t               position;   /* bytes of the terms added */
-    uint64_t               chunks;     /* of the terms added */
+    uint64_t               chunks;     /* chunks of the terms added */
 
     const xet_range_t     *dirty;      /* the current or next range */
     const xet_range_t     *dirty_end;
@@ -655,7 +659,7 @@ typedef struct {
     xet_range_t           *edits;
     size_t                 n;
 
-    xet_subtree_t         *gaps;       /* n + 1; empty gaps have no nodes */
+    xet_subtree_t         *gaps;       /* n + 1 gaps, without nodes if empty */
 
     xet_hash_t            *verifications;
     size_t                 nverifications;
@@ -666,11 +670,12 @@ typedef struct {
 
 
 /*
- * ranges: n ranges of xet_edit_ranges_ranges() for the same size, which must
- * live until finish.  max: the maximum number of nodes in all gaps, which
- * bounds memory and the body (about 100 bytes per node), SIZE_MAX for no
- * limit; see xet_subtree_init().  Errors: XET_NOMEM; XET_INTERNAL when ranges
- * do not have the form that xet_edit_ranges_ranges() returns.
+ * Initializes w.  ranges: n ranges that xet_edit_ranges_ranges() has set for
+ * the same size; they must live until finish.  max: the maximum number of nodes
+ * in all gaps, which bounds memory and the body (about 100 bytes per node),
+ * SIZE_MAX for no limit; see xet_subtree_init().  Errors: XET_NOMEM;
+ * XET_INTERNAL when ranges do not have the form that xet_edit_ranges_ranges()
+ * returns.
  */
 xet_status_t xet_edit_ranges_init(xet_edit_ranges_t *w, const xet_suite_t
     *suite, xet_alloc_pt alloc, void *data, const xet_range_t *ranges, size_t
@@ -714,7 +719,7 @@ xet_status_t xet_edit_ranges_json(const xet_edit_ranges_t *w, xet_buf_t *b);
  * takes 64 KiB for any file.  Both are used again for a later range.
  */
 
-#define XET_CURSOR_CHUNKS  1024        /* maximum in a buffer */
+#define XET_CURSOR_CHUNKS  1024        /* maximum chunks in a buffer */
 
 
 /* Chunks [start, end) of the xorb's chunk list. */
@@ -723,17 +728,17 @@ typedef struct {
     xet_hash_t         xorb;
     uint32_t           start;
     uint32_t           end;
-    unsigned           hashes:1;       /* hashes requested besides the ends */
+    unsigned           hashes:1;       /* also request the hashes */
 } xet_cursor_list_t;
 
 
 typedef struct {
     const xet_hash_t  *xorb;
-    uint32_t           copy_id;        /* of the copy that stored_* describe */
+    uint32_t           copy_id;        /* copy that stored_* describe */
     const uint8_t     *hash;           /* XET_HASH_LEN bytes */
-    uint32_t           index;          /* in the xorb */
-    uint32_t           stored_start;   /* in the chunk region */
-    uint32_t           stored_len;     /* with its header */
+    uint32_t           index;          /* index in the xorb */
+    uint32_t           stored_start;   /* offset in the chunk region */
+    uint32_t           stored_len;     /* bytes, including the header */
     uint32_t           raw_len;
     uint32_t           skip;           /* decoded bytes before the range */
     uint32_t           take;           /* decoded bytes in the range, >= 1 */
@@ -743,9 +748,9 @@ typedef struct {
 /* The position where a chunk begins. */
 
 typedef struct {
-    uint32_t           term;           /* in the segment */
-    uint32_t           chunk;          /* in the xorb */
-    uint64_t           offset;         /* in the file */
+    uint32_t           term;           /* index in the segment */
+    uint32_t           chunk;          /* index in the xorb */
+    uint64_t           offset;         /* position in the file */
 } xet_cursor_point_t;
 
 
@@ -775,8 +780,8 @@ typedef struct {
     uint32_t           stored[XET_CURSOR_CHUNKS];
     uint32_t           lens[XET_CURSOR_CHUNKS];
     uint16_t           indexes[XET_CURSOR_CHUNKS];
-    uint16_t           owners[XET_CURSOR_CHUNKS];   /* terms */
-    uint32_t           copy_ids[XET_TERM_SEGMENT_MAX]; /* of the terms' lists */
+    uint16_t           owners[XET_CURSOR_CHUNKS];   /* indexes of terms */
+    uint32_t           copy_ids[XET_TERM_SEGMENT_MAX]; /* each list's copy id */
 
     /* the lists that were requested and have not arrived */
 
@@ -793,7 +798,7 @@ void xet_cursor_seek(xet_cursor_t *c, uint64_t start, uint64_t end);
 
 /*
  * Sets the segment to the packed terms of a row, at most XET_TERM_SEGMENT_MAX,
- * which begin at first_offset of the file and contain c->position.
+ * which begin at first_offset of the file and contain c->position.  Returns
  * XET_PLAN_DAMAGED when the terms are inconsistent or do not contain that
  * position.
  */
@@ -811,17 +816,17 @@ xet_status_t xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists,
 
 /*
  * Copies the next requested list; hashes is NULL when they were not requested.
- * XET_PLAN_DAMAGED when the list contradicts the terms; XET_INTERNAL when no
- * list was requested.  A list may describe another stored copy than the terms
- * do; a chunk has the copy id and the stored positions of the list.
+ * Returns XET_PLAN_DAMAGED when the list contradicts the terms; XET_INTERNAL
+ * when no list was requested.  A list may describe another stored copy than the
+ * terms do; a chunk has the copy id and the stored positions of the list.
  */
 xet_status_t xet_cursor_answer(xet_cursor_t *c, const xet_plan_ends_t *ends,
     const uint8_t *hashes);
 
 /*
  * Sets *chunk to the chunk at c->position; its pointers are valid until the
- * next xet_cursor_ask() or xet_cursor_terms().  XET_AGAIN when lists must be
- * fetched first, XET_DONE at the end of the range.
+ * next xet_cursor_ask() or xet_cursor_terms().  Returns XET_AGAIN when lists
+ * must be fetched first, XET_DONE at the end of the range.
  */
 xet_status_t xet_cursor_chunk(xet_cursor_t *c, xet_cursor_chunk_t *chunk);
 

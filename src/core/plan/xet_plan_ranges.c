@@ -280,8 +280,8 @@ xet_plan_record(const xet_plan_t *p, uint32_t i)
 
 /*
  * Sorts keys so that the terms of a xorb are together, in the order of the
- * file.  Sorts by the 4 bytes of the hash at offset at; all bytes before are
- * equal.  Xorbs with the same 4 bytes are sorted by the next 4 bytes.
+ * file.  The sort key is the 4 bytes of the hash at offset at; all bytes before
+ * them are equal.  Xorbs with the same 4 bytes are sorted by the next 4 bytes.
  */
 
 static void
@@ -322,7 +322,10 @@ xet_plan_by_xorb(const xet_plan_t *p, uint64_t *keys, uint32_t n, size_t at)
 }
 
 
-/* Sorts the keys, until then sorted by xorb, by use.  Counts the xorbs. */
+/*
+ * Sorts keys that are in the order by xorb into the order by use.  Counts the
+ * xorbs.
+ */
 
 static void
 xet_plan_by_use(xet_plan_t *p, uint64_t *keys)
@@ -528,7 +531,7 @@ xet_plan_relation(uint32_t chunk, uint32_t stored, uint32_t other_chunk,
 }
 
 
-/* Returns the stored bytes between range i and the previous range. */
+/* Returns the number of stored bytes between range i and the previous range. */
 
 static uint32_t
 xet_plan_gap(const xet_plan_t *p, uint32_t i)

@@ -2,8 +2,8 @@
 /*
  * Plans in a temporary file.
  *
- * States of the sort; a call does the work of one run, or of
- * XET_PLAN_SPOOL_STEP terms of the merge:
+ * States of the sort; a call sorts one run, or merges XET_PLAN_SPOOL_STEP
+ * terms:
  *
  *     putting   the terms still in memory are written to the file
  *     sorting   as many terms as the room holds are read, sorted, and
@@ -11,10 +11,10 @@
  *     merging   all runs are merged at once; they share the room
  *     sorted
  *
- * The order is by xorb and chunk.  So the ranges of a xorb follow each other,
- * and are made from the terms one by one, by the rules of xet_plan_ranges.c.
- * A range is stored as a term; its raw length is 1 in the first range of a
- * xorb, 0 in the others.
+ * The terms are sorted by xorb and chunk.  So the ranges of a xorb follow each
+ * other, and are made from the terms one by one, by the rules of
+ * xet_plan_ranges.c.  A range is stored as a term; its raw length is 1 in the
+ * first range of a xorb, and 0 in later ranges.
  *
  * The caller owns the files and the memory.  One thread at a time.
  */
@@ -26,7 +26,7 @@
 
 
 #define XET_PLAN_SPOOL_STEP   65536
-#define XET_PLAN_SPOOL_LEAST  4        /* terms of a run in memory */
+#define XET_PLAN_SPOOL_LEAST  4        /* minimum terms of a run in memory */
 
 
 static xet_status_t xet_plan_spool_run(xet_plan_spool_t *s, xet_term_t *terms,

@@ -30,9 +30,9 @@
  * text of the URL, so no two entries may have the same URL; see
  * xet_plan_url_pt and xet_plan_limit().
  *
- * The writer of JSON tracks the nesting, and gets the buffer of each piece.
- * If the file of a plan can't be read, a step ends with the error of the file,
- * and what the step has written is useless.
+ * The JSON writer tracks the nesting, and gets the buffer of each piece.  If
+ * the file of a plan can't be read, a step ends with the error of the file, and
+ * what the step has written is useless.
  */
 
 /* The maximum lengths of elements. */

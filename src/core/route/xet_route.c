@@ -51,8 +51,8 @@ static uint8_t *xet_route_decode(xet_hub_text_t *text, uint8_t *room);
 
 
 /*
- * The functions that parse the names in a path, by the parts of the form that
- * stand for them.  They return 0 if the path does not match the form.
+ * Maps each part of a form to the function that parses the matching name in a
+ * path.  The functions return 0 if the path does not match the form.
  */
 
 static const struct {

@@ -38,7 +38,7 @@ typedef struct {
  *     :rev     one part, with "/" sent as %2F; at the end of a form, the rest
  *              of the path
  *     :path    the rest of the path, maybe empty; only at the end of a form
- *     :root    "/" alone
+ *     :root    only "/"
  *
  * Any other part is a literal.  xet_route_parse() sets the kind of the repo to
  * bucket if the literal is "buckets".  This function accepts any text for

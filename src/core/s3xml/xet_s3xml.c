@@ -29,8 +29,8 @@ typedef struct {
 
     unsigned       depth;
     unsigned       leaf:1;             /* no child element so far */
-    size_t         ends[XET_S3XML_DEPTH];  /* of the path, at each level */
-    size_t         len;                /* of the value */
+    size_t         ends[XET_S3XML_DEPTH];  /* length of path at each level */
+    size_t         len;                /* bytes in value */
 
     char           path[XET_S3XML_PATH_MAX];
     char           value[XET_S3XML_VALUE_MAX + 1];
@@ -188,7 +188,9 @@ xet_s3xml_end(void *data, const XML_Char *name)
 }
 
 
-/* Collects text.  White space before a child is dropped when it starts. */
+/*
+ * Collects text.  White space before a child is dropped when the child starts.
+ */
 
 static void
 xet_s3xml_text(void *data, const XML_Char *text, int len)

@@ -25,7 +25,7 @@
 
 
 /*
- * The handler of elements, called at the end of each element.  value is
+ * The element handler, called at the end of each element.  value is
  * NUL-terminated; it is NULL for an element that has children.  A return value
  * other than XET_OK stops the walk, which then returns that value.
  */
@@ -44,7 +44,7 @@ xet_status_t xet_s3xml_walk(const uint8_t *text, size_t len,
 
 /*
  * xet_s3xml_answer.c: responses with one record.  A string that is too long is
- * truncated, but an id of an upload or an ETag that is too long is an error.
+ * truncated; an upload id or an ETag that is too long is an error instead.
  * Absent strings are "".
  */
 
@@ -54,7 +54,7 @@ xet_status_t xet_s3xml_walk(const uint8_t *text, size_t len,
 typedef struct {
     char      code[64];
     char      message[192];
-    char      region[64];              /* of the bucket */
+    char      region[64];              /* region of the bucket */
 } xet_s3xml_error_t;
 
 
@@ -62,7 +62,7 @@ typedef struct {
     unsigned           failed:1;       /* error is set */
     xet_s3xml_error_t  error;
     char               upload[XET_S3XML_ID_MAX];
-    char               etag[128];      /* with quotes, if it has any */
+    char               etag[128];      /* including quotes, if it has any */
 } xet_s3xml_answer_t;
 
 
@@ -89,7 +89,7 @@ typedef struct {
 } xet_s3xml_item_t;
 
 
-/* The handler of items; a status other than XET_OK ends xet_s3xml_list(). */
+/* The item handler; a status other than XET_OK ends xet_s3xml_list(). */
 typedef xet_status_t (*xet_s3xml_item_pt)(void *data,
     const xet_s3xml_item_t *item);
 

@@ -11,7 +11,7 @@
 #include "xet_s3xml.h"
 
 
-#define XET_S3XML_LIST_KEY   (3 * 1024)  /* 1024 bytes of S3, all encoded */
+#define XET_S3XML_LIST_KEY   (3 * 1024)  /* 1024 bytes, all encoded */
 #define XET_S3XML_LIST_TIME  64
 
 
@@ -23,7 +23,7 @@ typedef struct {
     unsigned            is_list:1;
     unsigned            encoded:1;
     unsigned            has_key:1;
-    unsigned            items:1;       /* the second pass */
+    unsigned            items:1;       /* set in the second pass */
 
     char                key[XET_S3XML_LIST_KEY + 1];
     char                upload[XET_S3XML_ID_MAX];

@@ -26,7 +26,7 @@
 #define XET_SHARD_HEADER_VERSION     2
 #define XET_SHARD_FOOTER_VERSION     1
 
-#define XET_SHARD_TERMS_MAX          (1u << 26)  /* of a file */
+#define XET_SHARD_TERMS_MAX          (1u << 26)  /* terms of a file */
 #define XET_SHARD_TERM_RAW_MAX       (1u << 30)  /* bytes of a term */
 
 #define XET_SHARD_FILE_VERIFICATION  0x80000000u
@@ -37,7 +37,8 @@ extern const uint8_t  xet_shard_tag[XET_SHARD_TAG_LEN];
 
 
 /*
- * The names have REC because names without REC are statuses: XET_SHARD_XORB.
+ * The names have REC because names without REC are status codes, such as
+ * XET_SHARD_XORB.
  */
 
 typedef enum {
@@ -57,7 +58,7 @@ typedef enum {
 
 typedef struct {
     xet_shard_kind_t  kind;
-    uint64_t          offset;          /* of the record in the shard */
+    uint64_t          offset;          /* offset of the record in the shard */
     xet_hash_t        hash;            /* file, xorb, chunk, range, SHA-256 */
 
     uint32_t          flags;           /* FILE, TERM, XORB, CHUNK */
@@ -127,21 +128,21 @@ typedef struct {
     void                *ctx;
 
     uint64_t             offset;       /* bytes parsed, without the footer */
-    xet_status_t         status;       /* sticky */
+    xet_status_t         status;       /* the first error */
     xet_shard_state_e    state;
     unsigned             pending;      /* bytes in record */
     uint8_t              record[XET_SHARD_RECORD_LEN];
 
     uint32_t                  left;    /* records left in the open list */
     uint32_t                  count;   /* terms of the open file */
-    uint32_t                  flags;   /* of the open file */
-    uint64_t                  raw;     /* sum in the open block */
+    uint32_t                  flags;   /* flags of the open file */
+    uint64_t                  raw;     /* sum of raw lengths in the block */
     xet_shard_verification_e  verification;
 
-    uint64_t             files;        /* seen so far */
+    uint64_t             files;        /* files seen so far */
     uint64_t             xorbs;
     uint64_t             terms;
-    uint64_t             chunks;       /* in all terms, repeats included */
+    uint64_t             chunks;       /* chunks of all terms, with repeats */
     uint64_t             chunks_max;   /* set by the caller; 0: no limit */
     uint64_t             files_end;    /* offset of the first bookend */
 } xet_shard_parser_t;
@@ -182,12 +183,12 @@ typedef struct {
     unsigned         known:1;          /* the xorb is stored here */
     unsigned         own:1;            /* the client has sent the chunks, or
                                           may read them */
-    uint32_t         chunk_count;      /* of the whole xorb */
+    uint32_t         chunk_count;      /* chunks of the whole xorb */
     uint32_t         n;                /* entries of the three arrays */
     uint32_t         raw_before;
     uint32_t         stored_before;
-    uint32_t         stored_size;      /* of the whole xorb */
-    uint32_t         copy_id;          /* of the copy that stored_* describe */
+    uint32_t         stored_size;      /* bytes of the whole xorb */
+    uint32_t         copy_id;          /* copy that stored_* describe */
     const uint8_t   *hashes;
     const uint8_t   *raw_ends;
     const uint8_t   *stored_ends;
@@ -199,10 +200,10 @@ typedef struct {
 typedef struct {
     const xet_suite_t  *suite;
     xet_merkle_t        merkle;
-    xet_hash_t          hash;          /* declared */
+    xet_hash_t          hash;          /* declared file hash */
     uint64_t            size;          /* bytes so far */
     uint64_t            terms;
-    xet_hash_t          first_xorb;    /* of term 0, for the dedup index */
+    xet_hash_t          first_xorb;    /* xorb of term 0, for the dedup index */
     uint32_t            first_chunk;
     xet_hash_t          first_hash;    /* hash of the file's first chunk */
 } xet_shard_verifier_t;
@@ -238,7 +239,7 @@ xet_status_t xet_shard_verifier_finish(xet_shard_verifier_t *v);
 typedef struct {
     uint64_t         files_offset;
     uint64_t         xorbs_offset;
-    uint64_t         footer_offset;    /* also of the three empty tables */
+    uint64_t         footer_offset;    /* also where the empty tables are */
     uint8_t          key[32];          /* zeros: chunk hashes are plain */
     uint64_t         created;          /* seconds since the epoch */
     uint64_t         expires;

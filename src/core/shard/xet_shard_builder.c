@@ -17,7 +17,7 @@
 #include "xet_plan.h"
 
 
-#define XET_SHARD_USUAL_CHUNK  65536       /* bytes, the mean */
+#define XET_SHARD_USUAL_CHUNK  65536       /* mean chunk size, in bytes */
 
 
 static uint32_t xet_shard_shown_size(const xet_xorb_list_t *xorb, uint32_t n);
@@ -207,7 +207,10 @@ xet_shard_shown_size(const xet_xorb_list_t *xorb, uint32_t n)
 }
 
 
-/* Returns the length of a chunk in the block: the real one if it is seen. */
+/*
+ * Returns the length of a chunk in the block: its real length if the chunk is
+ * seen, otherwise the mean.
+ */
 
 static uint32_t
 xet_shard_shown(const xet_xorb_list_t *xorb, xet_seen_t *seen, uint32_t chunk)

@@ -11,9 +11,9 @@
  *   xorb   =  header, n chunks
  *
  * A bookend differs from a file or xorb header by a hash of 0xff bytes.  Only
- * whole records are checked, so the result does not depend on how the input
- * was split.  The first error stays: every later feed and the finish
- * repeat it.  A parser owns no memory and belongs to one thread.
+ * whole records are checked, so the result does not depend on how the input was
+ * split.  After the first error, every later feed and the finish return the
+ * same error.  A parser owns no memory and belongs to one thread.
  */
 
 

@@ -160,9 +160,8 @@ uint8_t *xet_xorb_name_print(uint8_t *dst, const xet_hash_t *xorb,
     uint32_t copy_id);
 
 /*
- * Parses a name, only in the spelling that xet_xorb_name_print() writes.  For
- * any other text returns XET_HASH_SYNTAX and leaves *xorb and *copy_id as they
- * are.
+ * Parses a name in exactly the form that xet_xorb_name_print() writes.  For any
+ * other text returns XET_HASH_SYNTAX and leaves *xorb and *copy_id unchanged.
  */
 xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *copy_id,
     const uint8_t *src, size_t len);
@@ -190,7 +189,7 @@ xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *copy_id,
 uint8_t *xet_xorb_quarantine_print(uint8_t *dst, uint64_t sweep,
     const xet_hash_t *xorb, uint32_t copy_id);
 
-/* Like xet_xorb_name_parse(), for names of xet_xorb_quarantine_print(). */
+/* Does the same as xet_xorb_name_parse() for a name in quarantine. */
 xet_status_t xet_xorb_quarantine_parse(uint64_t *sweep, xet_hash_t *xorb,
     uint32_t *copy_id, const uint8_t *src, size_t len);
 
@@ -207,9 +206,9 @@ xet_status_t xet_xorb_quarantine_parse(uint64_t *sweep, xet_hash_t *xorb,
 
 typedef struct {
     const xet_xorb_info_t  *info;
-    const uint8_t          *layout;    /* remaining; NULL: no version yet */
+    const uint8_t          *layout;    /* remaining fields; NULL: no version */
 
-    const uint8_t          *want;      /* bytes of the field; NULL: any */
+    const uint8_t          *want;      /* expected bytes; NULL: any bytes */
     size_t                  rest;      /* remaining bytes of the field */
     unsigned                version;
 
@@ -227,7 +226,9 @@ void xet_xorb_footer_init(xet_xorb_footer_t *f, const xet_xorb_info_t *info);
 xet_status_t xet_xorb_footer_feed(xet_xorb_footer_t *f, const uint8_t *data,
     size_t len);
 
-/* Ends the footer: XET_OK, or XET_XORB_TRUNCATED when bytes are missing. */
+/*
+ * Ends the footer; returns XET_OK, or XET_XORB_TRUNCATED if bytes are missing.
+ */
 xet_status_t xet_xorb_footer_finish(const xet_xorb_footer_t *f);
 
 /*
@@ -291,8 +292,8 @@ typedef enum {
 
 typedef struct {
     const xet_suite_t     *suite;
-    uint64_t               size_max;   /* of the chunk region */
-    uint64_t               size;       /* of chunks with parsed headers */
+    uint64_t               size_max;   /* limit of the chunk region, in bytes */
+    uint64_t               size;       /* bytes of chunks with parsed headers */
     uint64_t               taken;      /* chunk region bytes consumed */
 
     uint32_t               count;      /* parsed headers */

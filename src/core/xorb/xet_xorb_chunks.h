@@ -47,7 +47,7 @@ xet_xorb_chunks_add(xet_xorb_chunks_t *c, const xet_hash_t *hash,
     info = &c->info;
     n = info->chunk_count++;
 
-    /* at most about 2^30 each: 8192 chunks of 128 KiB and a header */
+    /* each sum is at most about 2^30: 8192 chunks of 128 KiB and a header */
 
     info->raw_size += raw_len;
     info->stored_size += XET_XORB_HEADER_LEN + payload_len;

@@ -200,7 +200,10 @@ xet_xorb_footer_version(xet_xorb_footer_t *f, unsigned version)
 }
 
 
-/* Sets want and rest to the bytes of the field that layout points to. */
+/*
+ * Sets want and rest to the expected bytes of the current field and their
+ * number.
+ */
 
 static void
 xet_xorb_footer_field(xet_xorb_footer_t *f)

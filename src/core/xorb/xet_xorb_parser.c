@@ -140,7 +140,7 @@ xet_xorb_parser_field(xet_xorb_parser_t *p)
             return XET_XORB_STORED_LEN;
         }
 
-        /* 8192 chunks at their largest are about 2^30: no overflow */
+        /* 8192 chunks of the maximum size are about 2^30 bytes: no overflow */
 
         if (p->size + XET_XORB_HEADER_LEN + chunk->payload_len > p->size_max) {
             return XET_XORB_SIZE;

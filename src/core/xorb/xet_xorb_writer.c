@@ -8,7 +8,7 @@
  * States:     open, and finished until reset.  An error of the callback stays
  *             until reset, since the state of the output is unknown.  A chunk
  *             that is refused changes nothing.
- * Ownership:  the creator owns the writer, the caller the context of the
+ * Ownership:  the creator owns the writer; the caller owns the context of the
  *             callback.
  * Threads:    one at a time.
  *
@@ -26,7 +26,7 @@
 
 typedef struct {
     unsigned            scheme;
-    size_t              len;           /* of data, without the header */
+    size_t              len;           /* bytes of data, without the header */
     uint8_t             header[XET_XORB_HEADER_LEN];
     uint8_t             data[XET_CHUNK_MAX];
 } xet_xorb_writer_slot_t;
@@ -39,10 +39,10 @@ struct xet_xorb_writer_s {
     xet_xorb_write_pt        write;
     void                    *ctx;
 
-    xet_status_t             status;   /* of the callback, or of finish */
+    xet_status_t             status;   /* error of the callback or finish */
     unsigned                 finished:1;
 
-    xet_xorb_writer_slot_t  *best;     /* in slot[], for the current chunk */
+    xet_xorb_writer_slot_t  *best;     /* slot of the current chunk */
     xet_xorb_writer_slot_t  *other;
     xet_xorb_writer_slot_t   slot[2];
 
