@@ -19,7 +19,7 @@ package Test::Xet;
 #
 #     $t->done();
 #
-# done() stops everything, adds the tests that apply to every run (exit, log,
+# done() stops everything, runs the checks that every test needs (exit, log,
 # sanitizers, temporary files, descriptors) and ends the plan.
 #
 # Environment:
@@ -72,34 +72,34 @@ my @live;
 #     conf        a complete nginx.conf instead of the default, with %%...%%
 #     main, http, server  lines to add at these levels
 #     locations   instead of conf/xet_location.conf
-#     directives  { xet_... => value, undef to leave it out } at http level
+#     directives  { xet_... => value } at http level; undef omits a directive
 #     workers     1
-#     connections  of a worker, 512
+#     connections  maximum number per worker, 512
 #     threads     4
 #     log         debug, info
-#     xet         0: neither the module nor its directives
+#     xet         0: no module and no xet_ directives
 #     pg          0: no PostgreSQL
 #     durable     PostgreSQL with fsync
 #     pg_conf     lines for postgresql.conf
-#     allow       [ regexes ] for lines of the error log
+#     allow       [ regexes ] of permitted lines of the error log
 #     timeout     seconds for the whole test, 600
 #     stalls      lets a test make calls of nginx hang, see Test::Xet::Stall
-#     beside      another Test::Xet object; shares its store and database
+#     beside      a Test::Xet object whose store and database are shared
 #     machine     a machine of Test::Xet::Net, where nginx runs
 #     net         a Test::Xet::Net whose machines can reach PostgreSQL
-#     folder      another path of the store, as another machine mounts it
+#     folder      path of the store, if this machine mounts it elsewhere
 #
 # In conf and the additions:
 #
 #     %%MAIN%% %%HTTP%% %%XET%% %%SERVER%% %%LOCATIONS%%  default contents
-#     %%PORT_8080%%  a free port; one number always gives the same port
-#     %%ADDR%%  127.0.0.1, or that of the machine
+#     %%PORT_8080%%  a free port; the same number always gives the same port
+#     %%ADDR%%  127.0.0.1, or the address of the machine
 #     %%DIR%% %%ROOT%% %%STORE%% %%CONNINFO%% %%URL_KEY%% %%DEDUP_KEY%%
 #     %%CONNECTIONS%%
 #     %%CAS%%  the locations /cas/, the target of a Hub's tokens, and /xorbs/
 #     %%DATA%% %%DATA_ALIAS%%  xet_data, serving the store of the test, in
-#                    a location whose path is that of the store, or any that
-#                    ends in xorbs/
+#                    a location whose path is that of the store, or any path
+#                    that ends in xorbs/
 
 sub new {
 	my ($class, %o) = @_;
@@ -176,7 +176,7 @@ sub give_credentials {
 	chown((getpwnam($user))[2, 3], $file);
 }
 
-# The value of xet_store.
+# Returns the value of xet_store.
 
 sub conf_store {
 	my ($self) = @_;
@@ -221,7 +221,7 @@ sub store {
 		? $self->{beside}->store() : "$self->{dir}/store");
 }
 
-# The files of a xorb: all its copies in the store.
+# Returns the paths of all copies of a xorb.
 
 sub xorb_files {
 	my ($self, $hash) = @_;
@@ -232,9 +232,9 @@ sub xorb_files {
 	return @files;
 }
 
-# The only file of a xorb; if there is none, the path with the plain hash.  A
-# background job removes a replaced copy after the response, so for a moment
-# there may be two files.
+# Returns the path of the only copy of a xorb; if there is none, the path with
+# the plain hash.  A background job removes a replaced copy after the response,
+# so there may be two copies for a moment.
 
 sub xorb_file {
 	my ($self, $hash) = @_;
@@ -263,7 +263,7 @@ sub addr {
 	return $self->{o}{machine} ? $self->{o}{machine}->addr() : '127.0.0.1';
 }
 
-# The port for a number in the configuration; 8080 by default.
+# Returns the port for a number in the configuration; 8080 by default.
 
 sub port {
 	my ($self, $n) = @_;
@@ -303,8 +303,8 @@ sub write_conf {
 	$self->{nginx}->write_conf($self->expand($text // default_conf()));
 }
 
-# Runs nginx -t with a configuration: (valid, output).  With weak => 1 nginx
-# runs as root without the right to override file permissions.
+# Runs nginx -t with a configuration; returns (valid, output).  With weak => 1
+# nginx runs as root without the right to override file permissions.
 
 sub config_test {
 	my ($self, $text, %o) = @_;
@@ -339,8 +339,9 @@ http {
 EOF
 }
 
-# conf/nginx.conf with the paths and ports of the test, as docker/run.sh writes
-# it, for write_conf(); xet_location.conf is in the same folder.
+# Returns conf/nginx.conf with the paths and ports of the test, as docker/run.sh
+# writes it, for write_conf().  It includes xet_location.conf of the same
+# folder.
 
 sub shipped_conf {
 	my ($self) = @_;
@@ -441,7 +442,7 @@ sub conf_http {
 			fastcgi uwsgi scgi /), $http);
 }
 
-# Configuration that conf/xet_bucket.conf needs at the http level.
+# Returns the lines that conf/xet_bucket.conf needs at the http level.
 
 sub conf_bucket {
 	my ($self) = @_;
@@ -475,7 +476,7 @@ sub conf_xet {
 		grep { defined $directives{$_} } sort keys %directives);
 }
 
-# The shipped configuration with the store of the test.
+# Returns the shipped locations, with the store of the test.
 
 sub conf_locations {
 	my ($self) = @_;
@@ -497,8 +498,9 @@ sub conf_locations {
 	return "xet_auth off; include $text; $bucket";
 }
 
-# The contents of a data location.  If the store is a bucket, this is the
-# location of conf/xet_bucket.conf, and the test handles its errors.
+# Returns the contents of a data location.  If the store is a bucket, these are
+# the contents of the location in conf/xet_bucket.conf, without its error
+# handling: the test handles errors.
 
 sub conf_data {
 	my ($self, $alias) = @_;
@@ -518,8 +520,8 @@ sub conf_data {
 	return $lines;
 }
 
-# Options for two workers that share the connections to port 8081, and a log
-# that shows which of them has responded.
+# Returns options for two workers that share the connections to port 8081, and
+# for a log that shows which worker has responded.
 
 sub two_workers {
 	return (workers => 2,
@@ -540,8 +542,9 @@ sub run {
 	return $self;
 }
 
-# Files that a test ages by utime() would be older than the store in the
-# database, and the server ignores such files; this backdates the store.
+# Sets the creation time of the store in the database to the distant past.
+# Otherwise files that a test ages by utime() would be older than the store, and
+# the server ignores such files.
 
 sub let_age {
 	my ($self) = @_;
@@ -579,7 +582,8 @@ sub pg_terminate { my $self = shift; return $self->{pg}->terminate(@_) }
 # --------------------------------------------------------------------------
 # requests
 
-# Options of Test::Xet::HTTP, and port => number in the configuration.
+# Sends a request.  Takes the options of Test::Xet::HTTP, and "port", a port
+# number of the configuration.
 
 sub http {
 	my ($self, $method, $uri, $headers, $body, %o) = @_;
@@ -612,7 +616,7 @@ sub put {
 	return $self->http('PUT', $uri, $headers, $body, %o);
 }
 
-# A connection for requests that are sent in pieces.
+# Opens a connection for requests that are sent in pieces.
 
 sub connect {
 	my ($self, %o) = @_;
@@ -621,7 +625,7 @@ sub connect {
 		addr => $self->addr(), %o);
 }
 
-# The head of a request, and the given part of its body.
+# Sends the head of a request, and the given part of its body.
 
 sub http_start {
 	my ($self, $method, $uri, $headers, $part, %o) = @_;
@@ -640,7 +644,7 @@ sub reconstruct { return Test::Xet::Client::reconstruct(@_) }
 # --------------------------------------------------------------------------
 # the end
 
-# Permits lines of the error log.
+# Allows error log lines that match one of the regexes.
 
 sub allow {
 	my ($self, @regexes) = @_;
@@ -648,7 +652,7 @@ sub allow {
 	push @{ $self->{allow} }, @regexes;
 }
 
-# Stops everything and adds the tests; done() calls it.
+# Stops everything and runs the final checks; done() calls it.
 
 sub check {
 	my ($self) = @_;
@@ -691,7 +695,7 @@ sub check {
 	$self->remove();
 }
 
-# The log without debug lines, which are too many to print.
+# Prints the log without debug lines, which are too many.
 
 sub show_log {
 	my ($self) = @_;
@@ -710,7 +714,7 @@ sub done {
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	# a server that shares another's store and database ends before it
+	# a server that shares the store and database of another one ends first
 
 	$_->check() for grep { defined && $_->{owner} == $$ } reverse(@live);
 	alarm(0);
@@ -731,7 +735,7 @@ sub remove {
 	remove_tree($self->{dir}, { safe => 0, error => \my $errors });
 }
 
-# For a test that died or was interrupted.
+# Cleans up after a test that died or was interrupted.
 
 END {
 	my $code = $?;

@@ -41,13 +41,13 @@ my $json = JSON::PP->new()->canonical();
 my $files = 3000;
 my $form = 'application/x-www-form-urlencoded';
 
-# The most that a request costs if it has no row below: one that reads or
-# writes a few rows.
+# Limits of a cheap route, which reads or writes a few rows; they apply to all
+# routes without a row below.
 
 my %default = (status => 2, statements => 4, buffers => 400, wal => 64,
 	rows => 40, held => 256);
 
-# The other limits, with the reason.
+# Limits of the other routes, and the reasons.
 
 my %ceilings = (
 	# long responses: one statement returns 256 entries, or 64 with titles
@@ -69,7 +69,7 @@ my %ceilings = (
 	'GET api/:type/:id/commits/:rev' => { statements => 60,
 		buffers => 4000, held => 150 },
 
-	# an index finds repos; a search reads 5,000 a page
+	# an index finds repos; a search reads 5,000 rows a page
 	'GET api/:type' => { buffers => 2000 },
 	'GET :root' => { buffers => 2000 },
 	'GET :type' => { buffers => 2000 },
@@ -83,13 +83,13 @@ my %ceilings = (
 	'GET :repo/commit/:rev' => { buffers => 1000 },
 	'GET buckets/:id/tree/:path' => { buffers => 15_000, held => 750 },
 
-	# bytes of a file: threads hold a chunk and a block of it
+	# file contents: the threads hold a chunk and a compressed block of it
 	'GET api/lfs/:rev' => { held => 640 },
 	'GET :repo/resolve/:rev/:path' => { held => 640 },
 	'GET :repo/raw/:rev/:path' => { held => 640 },
 	'GET files/:hash' => { held => 640 },
 
-	# writes of a few rows in each table involved
+	# writes: a few rows in each table involved
 	'POST api/repos/create' => { buffers => 1000 },
 	'DELETE api/repos/delete' => { buffers => 2000 },
 	'POST api/:type/:id/branch/:rev' => { buffers => 1000 },
@@ -101,7 +101,7 @@ my %ceilings = (
 	'GET chunks/:prefix/:hash' => { buffers => 1500 },
 	'POST files' => { statements => 8, buffers => 2000 },
 
-	# refused: the xorb or file is missing, or may not be read
+	# refused: the xorb or file is missing, or the caller may not read it
 	'POST xorb-grants/:prefix/:hash' => { status => 404, buffers => 1500 },
 	'POST xorb-commits/:prefix/:hash/grant/:grant' => { status => 404 },
 	'GET buckets/:id/resolve/:path' => { status => 404 },
@@ -121,7 +121,7 @@ my %ceilings = (
 sub new {
 	my ($class, %o) = @_;
 
-	# malloc() returns freed memory to the system at once, so that the
+	# malloc() returns freed memory to the system immediately, so that the
 	# resident memory of a worker is the memory that it uses
 
 	$ENV{MALLOC_MMAP_THRESHOLD_} = 8192;
@@ -503,8 +503,8 @@ sub hub_read_token { return $_[1]{form} =~ /buckets/ ? () : (id => 'me/real') }
 sub hub_write_token { return $_[1]{form} =~ /buckets/ ? () : (id => 'me/real') }
 
 # --------------------------------------------------------------------------
-# the API: with a token of the Hub, and, for data outside of the Hub, with its
-# own token
+# the API, with a token of the Hub; for data outside of the Hub, with a token of
+# the API
 
 sub api_request {
 	my ($self, $method, $route) = @_;
@@ -636,7 +636,7 @@ sub rows {
 	return $sum;
 }
 
-# CPU seconds.
+# Returns the CPU seconds used so far.
 
 sub cpu {
 	my ($self) = @_;

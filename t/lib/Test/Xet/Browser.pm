@@ -40,8 +40,8 @@ sub new {
 
 	if (!$pid) {
 
-		# move the descriptors away from 3 and 4 first; either pipe may
-		# have them
+		# move the descriptors to higher numbers first: a pipe may
+		# already use 3 or 4
 
 		my $read = POSIX::dup2(fileno($in), 20);
 		my $write = POSIX::dup2(fileno($out), 21);
@@ -115,7 +115,8 @@ sub readable {
 		|| IO::Select->new($self->{from})->can_read(0.05);
 }
 
-# The next complete message, if any; events are kept.
+# Returns the next complete message that is not an event, undef if there is
+# none; events are stored.
 
 sub message {
 	my ($self) = @_;
@@ -137,7 +138,7 @@ sub message {
 	return $message;
 }
 
-# Earlier events of this name.
+# Returns the parameters of the stored events of this name.
 
 sub events {
 	my ($self, $name) = @_;
@@ -158,7 +159,7 @@ sub open {
 		or die "$url does not load\n";
 }
 
-# The value of an expression, which may be a promise.
+# Returns the value of an expression, which may be a promise.
 
 sub js {
 	my ($self, $text) = @_;
@@ -198,7 +199,7 @@ sub screenshot {
 		{ captureBeyondViewport => \1 })->{data}));
 }
 
-# [ role, name ] of every element that a screen reader meets.
+# Returns [ role, name ] of every element that a screen reader meets.
 
 sub accessible {
 	my ($self) = @_;
@@ -208,7 +209,7 @@ sub accessible {
 		@{ $self->call('Accessibility.getFullAXTree')->{nodes} };
 }
 
-# The same, role => [ names ].
+# Returns the same elements as role => [ names ].
 
 sub roles {
 	my ($self) = @_;
@@ -220,7 +221,7 @@ sub roles {
 	return %roles;
 }
 
-# The least contrast of any text to its background, by WCAG 2.
+# Returns the lowest contrast between any text and its background (WCAG 2).
 
 sub contrast {
 	my ($self) = @_;

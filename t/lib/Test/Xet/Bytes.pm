@@ -34,7 +34,7 @@ sub tool {
 	return $tool;
 }
 
-# A new name for a temporary file.
+# Returns a new name for a temporary file.
 
 sub scratch {
 	if (!defined $dir || $owner != $$) {
@@ -45,7 +45,7 @@ sub scratch {
 	return "$dir/" . ++$n;
 }
 
-# For a test with thousands of commands: one process runs all of them.
+# For tests with thousands of commands: runs all commands in one process.
 
 my %server;
 
@@ -119,8 +119,8 @@ sub run_json {
 	return JSON::PP->new->utf8->decode(run_tool(@_));
 }
 
-# Deterministic data: noise, or a mix like models and text.  Shorter data is a
-# prefix of longer data of the same seed.
+# Return deterministic data: noise, or a mix that resembles models and text.
+# Shorter data is a prefix of longer data with the same seed.
 
 sub random_bytes {
 	my ($seed, $size) = @_;
@@ -134,8 +134,8 @@ sub mix {
 	return run_tool([ 'mix', $seed, $size ]);
 }
 
-# 32 bytes of HKDF-SHA256 without a salt, as in src/core/access/xet_key.c.  A
-# key with this label signs data URLs.
+# Returns 32 bytes of HKDF-SHA256 without a salt, as src/core/access/xet_key.c
+# does.  A key with this label signs data URLs.
 
 sub derived_key {
 	my ($secret, $label) = @_;
@@ -144,8 +144,8 @@ sub derived_key {
 		hmac_sha256($secret, "\0" x 32));
 }
 
-# The bytes of a hash string, in which each 8 bytes are reversed; and these
-# bytes as plain hex, as PostgreSQL prints them.
+# Return the bytes of a hash string, in which each 8 bytes are reversed; and
+# these bytes as plain hex, as PostgreSQL prints them.
 
 sub raw_hash {
 	return join('', map { scalar reverse(pack('H*', $_)) }
@@ -156,9 +156,9 @@ sub plain_hash {
 	return unpack('H*', raw_hash($_[0]));
 }
 
-# { hash, size, root, chunks => [ { hash, raw_length } ] }: root is the hash of
-# a xorb of all chunks.  sizes => [ ... ] cuts there instead of where the
-# chunker would.
+# Returns { hash, size, root, chunks => [ { hash, raw_length } ] }.  root is the
+# hash of a xorb with all chunks.  sizes => [ ... ] sets the chunk sizes; by
+# default the chunker cuts.
 
 sub hash_file {
 	my ($data, %o) = @_;
@@ -174,7 +174,7 @@ sub sizes {
 		: $o{sizes});
 }
 
-# The names of the compression schemes, indexed by number.
+# Returns the names of the compression schemes, indexed by number.
 
 my $schemes;
 
@@ -184,14 +184,14 @@ sub schemes {
 	return @$schemes;
 }
 
-# A xorb of the data: { hash, bytes, raw_size, stored_size, chunks => [
-# { hash, raw_start, raw_length, stored_start, stored_end } ] }.  stored_size
-# excludes a footer, bytes includes it.
+# Makes a xorb of the data, and returns { hash, bytes, raw_size, stored_size,
+# chunks => [ { hash, raw_start, raw_length, stored_start, stored_end } ] }.
+# stored_size excludes a footer, bytes includes it.
 #
 #     scheme  one of schemes(), auto
 #     footer  v0, v1
-#     sizes   [ ... ] of the chunks; the last one repeats
-#     large   may exceed the limits of a xorb
+#     sizes   [ ... ], chunk sizes; the last one repeats
+#     large   1: may exceed the limits of a xorb
 
 sub make_xorb {
 	my ($data, %o) = @_;
@@ -207,8 +207,9 @@ sub make_xorb {
 	return $xorb;
 }
 
-# A shard from a description (t/tools/xet_make/xet_make_shard.c), whose xorbs
-# may be those of make_xorb(): { bytes, files => [ { hash, size } ] }.
+# Makes a shard from a description (t/tools/xet_make/xet_make_shard.c), whose
+# xorbs may be results of make_xorb().  Returns { bytes, files => [ { hash, size
+# } ] }.
 
 sub make_shard {
 	my ($spec) = @_;
@@ -227,10 +228,10 @@ sub make_shard {
 	return $shard;
 }
 
-# A shard of many files of one xorb, each a list of terms [ start, end ].
-# Written by hand, because JSON::PP is slow.
+# Makes a shard of many files of one xorb, each file a list of terms
+# [ start, end ].  Writes the JSON itself, because JSON::PP is slow.
 #
-#     each, last  members of each file, or of the last one: "name":value,
+#     each, last  JSON members of each file, or of the last one: "name":value,
 
 sub make_large_shard {
 	my ($xorb, $files, %o) = @_;
@@ -274,7 +275,7 @@ sub with_file {
 	return $result[0];
 }
 
-# Functions that read foreign bytes die if the bytes are invalid.
+# The following functions read bytes from outside, and die if they are invalid.
 
 sub parse_shard {
 	my ($bytes) = @_;
@@ -288,7 +289,7 @@ sub xorb_info {
 	return with_file('xorb-info', $bytes, \&run_json);
 }
 
-# The raw bytes of a run of chunk records, all or [ start, end ).
+# Returns the raw bytes of a run of chunk records: all, or [ start, end ).
 
 sub decode_xorb {
 	my ($bytes, @range) = @_;

@@ -2,16 +2,16 @@ package Test::Xet::Chroot;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A small Debian of the release that the test runs on, in its own namespaces.
-# Processes started in it are invisible outside, have a network without a route
-# out, and end with it.
+# A small Debian system of the release that the test runs on, in its own
+# namespaces.  Processes started in it are invisible outside, have no network
+# route to the outside, and end when it stops.
 #
 #     my $c = Test::Xet::Chroot->new();
 #     plan(skip_all => $c->{lacks}) if $c->{lacks};
 #
 #     my ($status, $out, @debs) = $c->packages(1);
 #                                      our packages, of that revision, as
-#                                      files of this test alone
+#                                      files that only this test uses
 #     $c->fetch('nginx', ...);         packages and their dependencies, to
 #                                      install later without a network
 #     $c->start();                     (online => 1): with the network of
@@ -19,10 +19,10 @@ package Test::Xet::Chroot;
 #     my ($status, $out) = $c->run([ 'nginx', '-t' ]);
 #     $c->stop();
 #
-# The result of debootstrap is kept in "chroot" of the build folder, with the
-# packages that were fetched.  In an online one apt also stores packages there,
-# and must be called within locked().  Each test works on a layer above the
-# folder and discards it.
+# "chroot" of the build folder keeps the result of debootstrap and the packages
+# that were fetched.  With online => 1 apt also stores packages there, so it
+# must be called within locked().  Each test works on a layer above that folder
+# and discards the layer.
 
 use warnings;
 use strict;
@@ -57,7 +57,7 @@ sub new {
 	return $self;
 }
 
-# Why a chroot is not possible here.
+# Returns why a chroot is not possible here, or false.
 
 sub lacks {
 	my ($self) = @_;
@@ -81,7 +81,7 @@ sub lacks {
 	mkdir("$dir/$_") for qw/ a b c d /;
 
 	# in a chroot the root is not a mount point, so it can't be made
-	# private; if no mount is shared, that is not needed
+	# private; if no mount is shared, it need not be
 
 	my @ways = ('private', (slurp('/proc/self/mountinfo', 1) // 'shared:')
 		=~ /\bshared:/ ? () : 'unchanged');
@@ -101,7 +101,7 @@ sub lacks {
 	return 'needs namespaces and overlay mounts';
 }
 
-# The package sources of this system: "uri suite component".
+# Returns the package sources of this system, as "uri suite component".
 
 sub sources {
 	return grep { length } map { /^(\S+ \S+ \S+) Debian$/ ? $1 : '' }
@@ -110,7 +110,8 @@ sub sources {
 			'Created-By: Packages' 2>/dev/null`);
 }
 
-# Only one process at a time creates the base or fetches into it.
+# Runs code under a lock: only one process at a time creates the base or fetches
+# into it.
 
 sub locked {
 	my ($self, $do) = @_;
@@ -186,8 +187,9 @@ sub outside {
 		'sh', $dir, @command ], env => \%env, timeout => 600);
 }
 
-# Our packages.  All tests build in one folder, so that each file is compiled
-# once.  One test builds at a time, and the next one may replace the packages.
+# Builds our packages.  All tests build in one folder, so that each file is
+# compiled once.  One test builds at a time, and the next one may replace the
+# packages.
 
 sub packages {
 	my ($self, $revision) = @_;
@@ -231,8 +233,8 @@ sub fetch {
 	return $status ? "apt-get: $out" : undef;
 }
 
-# The first process of the namespaces only waits, and reaps processes whose
-# parents have ended.  Without runlevel, packages start services only if a
+# Starts the namespaces.  Their first process only waits, and reaps processes
+# whose parents have ended.  Without runlevel, packages start services only if a
 # policy allows it.
 
 sub start {
@@ -277,7 +279,7 @@ END
 	($self->{init}) = children($self->{pid});
 }
 
-# Runs a command inside: status and output.  Accepts "timeout" of
+# Runs a command inside; returns status and output.  Accepts "timeout" of
 # run_command()'s options, and "env" in addition to the default environment.
 
 sub run {
@@ -287,7 +289,7 @@ sub run {
 		timeout => $o{timeout} || 120);
 }
 
-# The command prefix that runs a command inside.
+# Returns the command prefix that runs a command inside.
 
 sub inside {
 	my ($self, %o) = @_;
@@ -308,7 +310,7 @@ sub sh {
 	return $self->run([ 'sh', '-euc', $text ], %o);
 }
 
-# Makes a file of the test visible inside as /mnt/NAME.
+# Makes a file of the test visible as /mnt/NAME inside.
 
 sub put {
 	my ($self, $name, $content) = @_;
@@ -319,7 +321,7 @@ sub put {
 	return "/mnt/$name";
 }
 
-# The path outside of a path inside.
+# Returns the outside path of an inside path.
 
 sub path {
 	my ($self, $path) = @_;

@@ -6,8 +6,9 @@ package Test::Xet::Cli;
 #
 #     my $r = xet($t, 'put', '--json', $file);
 #
-# { code, out, err, json => [ objects ] }; code is undef when a signal ended
-# the client.  $t is the server that the client uses, and may be undef.
+# xet() returns { code, out, err, json => [ objects ] }; code is undef if a
+# signal ended the client.  $t is the server that the client uses, and may be
+# undef.
 #
 # Environment:
 #
@@ -34,8 +35,9 @@ sub binary {
 	return $binary;
 }
 
-# The first argument may be a hash of options: env => { }, stdin => file, dir
-# => folder, endpoint => URL, timeout => seconds, ulimit => "-v 1000".
+# Starts the client.  The first argument may be a hash of options: env => { },
+# stdin => file, dir => folder, endpoint => URL, timeout => seconds, ulimit =>
+# "-v 1000".
 
 sub xet_start {
 	my ($t, @args) = @_;
@@ -49,7 +51,7 @@ sub xet_start {
 	my %env = (XET_ENDPOINT => $endpoint // '', XET_TOKEN => '',
 		XDG_CACHE_HOME => cache(), %{ $o{env} || {} });
 
-	# the shell separates standard output and standard error
+	# the shell redirects standard output and standard error to two files
 
 	my $limit = $o{ulimit} ? "ulimit $o{ulimit}; " : '';
 
@@ -85,7 +87,7 @@ sub xet_wait {
 		err => $err, json => \@json };
 }
 
-# The folder of the client's record of uploads.
+# Returns the folder of the client's record of uploads.
 
 {
 	my $cache;

@@ -26,18 +26,18 @@ my $url_max = 8192;
 # --------------------------------------------------------------------------
 # download
 
-# Fetches a file, or bytes [ first, last ] of it, the way clients do, and
-# checks everything against the rules:
+# Fetches a file, or bytes [ first, last ] of it, as clients do, and checks
+# everything against the rules.  Returns
 # { status, data, errors => [ ... ], plan, response }.
 #
 #     range    [ first, last ], inclusive
-#     size     of the file, if known
-#     version  of the reconstruction, 2 or 1
-#     base     /api, before the version
-#     uri      instead of base, version and hash
-#     headers  for the reconstruction
+#     size     size of the file, if known
+#     version  version of the reconstruction, 2 or 1
+#     base     path before the version, /api
+#     uri      replaces base, version and hash
+#     headers  headers of the reconstruction request
 #     twice    0: no second request to compare with
-#     data     0: fetches the reconstruction alone
+#     data     0: fetches only the reconstruction
 #     multi    0: no multi-range requests
 
 sub download {
@@ -92,8 +92,8 @@ sub download {
 	return $result;
 }
 
-# The reconstruction alone, in the form of version 2 whatever version was
-# requested, with all checks that need no data.
+# Fetches only the reconstruction, and makes all checks that need no data.
+# Returns it in the form of version 2, whatever version was requested.
 
 sub reconstruct {
 	my ($t, $hash, %o) = @_;
@@ -145,7 +145,7 @@ sub reconstruct {
 	return $result;
 }
 
-# The part that must not differ between equal requests (rule 6).
+# Returns the part of a plan that must be equal for equal requests (rule 6).
 
 sub shape {
 	my ($plan) = @_;
@@ -230,8 +230,7 @@ sub parse_plan {
 	};
 }
 
-# Checks rules 1, 2, 3, 4, 7, 8, 10 as far as the reconstruction itself shows
-# them.
+# Checks rules 1, 2, 3, 4, 7, 8 and 10, as far as that needs no data.
 
 sub check_plan {
 	my ($plan, $errors, %o) = @_;
@@ -358,8 +357,8 @@ sub check_trim {
 			>= $o{range}[1] - $o{range}[0] + 1;
 }
 
-# Fetches all ranges of an entry: each alone and, when there are several, all
-# in one request too.  Returns the blocks, or nothing if one request failed.
+# Fetches all ranges of an entry: one by one and, if there are several, also all
+# in one request.  Returns the blocks, or nothing if a request failed.
 
 sub fetch {
 	my ($entry, $errors, %o) = @_;
@@ -449,8 +448,8 @@ sub fetch_multi {
 	}
 }
 
-# Parses uncompressed records here, because the tool, which parses all others,
-# is slow.
+# Parses uncompressed records here; the tool, which parses all other records, is
+# slow.
 
 sub raw_bytes {
 	my ($bytes) = @_;

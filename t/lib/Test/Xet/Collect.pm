@@ -2,9 +2,9 @@ package Test::Xet::Collect;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Runs the collector for a test: calls its functions in PostgreSQL, without a
-# grace period, because no test waits until clients have forgotten the answers
-# that they got.
+# Runs the collector for a test: calls its functions in PostgreSQL without a
+# grace period.  Tests can't wait until clients have forgotten the responses
+# that they received.
 
 use warnings;
 use strict;
@@ -13,8 +13,8 @@ use parent qw/ Exporter /;
 
 our @EXPORT = qw/ collect collect_rows /;
 
-# Collects unneeded files, xorbs and copies: returns the number of copies that
-# were removed.
+# Collects unneeded files, xorbs and copies; returns the number of removed
+# copies.
 
 sub collect {
 	my ($t) = @_;
@@ -27,7 +27,7 @@ sub collect {
 	for (@copies) {
 		my ($bytes, $copy_id) = @$_;
 
-		# in the form that hashes are printed in: four numbers
+		# four numbers, the form in which hashes are printed
 
 		my $hash = join('', map { unpack('H*', reverse(
 			pack('H*', $_))) } unpack('(a16)*', $bytes));
@@ -49,7 +49,7 @@ sub collect {
 	return scalar @copies;
 }
 
-# Collects only the rows of files and xorbs.
+# Collects only the rows of files and xorbs, and no copies.
 
 sub collect_rows {
 	my ($t) = @_;

@@ -6,8 +6,8 @@ package Test::Xet::Collector;
 #
 #     my $r = collect($t, grace => '0s');
 #
-# The result is that of xet() of Test::Xet::Cli for "xet gc --json".  A second
-# server with xet_gc runs meanwhile.  Options:
+# Returns the result of xet() of Test::Xet::Cli for "xet gc --json".  A second
+# server with xet_gc runs in the meantime.  Options:
 #
 #     grace     56d
 #     rate      1000000
@@ -46,7 +46,7 @@ sub collect {
 	my $grace = $o{grace} // '56d';
 	my $rate = $o{rate} // 1000000;
 
-	# otherwise a first run begins by itself
+	# otherwise the server would begin a first run by itself
 
 	$pg->sql("INSERT INTO xet.jobs (name, started_at) VALUES ('gc',"
 		. ' now()) ON CONFLICT DO NOTHING',

@@ -2,9 +2,9 @@ package Test::Xet::Copies;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Copies of xorbs in the store of a test, in a folder or in a bucket.  The
-# methods list, read, damage, put and remove them without the server's
-# knowledge.  Methods of Test::Xet.
+# Methods of Test::Xet for the copies of xorbs in a test's store, a folder or a
+# bucket.  They list, read, damage, create and remove copies without the
+# server's knowledge.
 #
 #     my ($name) = $t->copies($hash);       # xorbs/default/ab/<hash>.<copy id>
 #     my $name = $t->copy($hash);           # the only one
@@ -16,7 +16,7 @@ package Test::Xet::Copies;
 #     $t->cut_copy($name, 500);
 #     $t->remove_copy($name);
 #
-#     $t->hide_store();                     # an empty one takes its place
+#     $t->hide_store();                     # an empty store takes its place
 #     $t->show_store();
 #
 # $t->conf_store() is the value of the client's XET_STORE and --store.
@@ -34,11 +34,11 @@ use Test::More ();
 use Test::Xet::Process qw/ slurp spew wait_for /;
 use Test::Xet::State ();
 
-# The prefix of all keys of the store, if it is a bucket.
+# Returns the prefix of all keys of the store, if it is a bucket.
 
 sub PREFIX { return 'a/prefix/' }
 
-# Whether tests use a bucket as their store by default.
+# Returns whether tests use a bucket as their store by default.
 
 sub in_bucket { return ($ENV{XET_TEST_STORE} // '') eq 's3' }
 
@@ -49,7 +49,7 @@ sub folder {
 		if in_bucket();
 }
 
-# The contents of the store, without its identity and temporary data.
+# Returns the names of the store's files, without identity and temporary data.
 
 sub files_in_store {
 	my ($self) = @_;
@@ -57,7 +57,7 @@ sub files_in_store {
 	return grep { !m!^(?:tmp/|staging/|identity$)! } $self->store_names();
 }
 
-# Unfinished writes: temporary files, multipart uploads, staged objects.
+# Returns unfinished writes: temporary files, multipart uploads, staged objects.
 
 sub temp_files {
 	my ($self) = @_;
@@ -102,7 +102,7 @@ sub store_names {
 	return @names;
 }
 
-# The copies of a xorb: the one that its row names, and others.
+# Returns the names of all copies of a xorb, not only of the one in its row.
 
 sub copies {
 	my ($self, $hash) = @_;
@@ -111,8 +111,8 @@ sub copies {
 		. "/$hash");
 }
 
-# A background job removes a replaced copy after the response, so for a moment
-# there may be two.
+# Returns the name of the only copy of a xorb.  A background job removes a
+# replaced copy after the response, so there may be two copies for a moment.
 
 sub copy {
 	my ($self, $hash) = @_;
@@ -142,7 +142,7 @@ sub copy_bytes {
 	return slurp($self->store() . "/$name", 1);
 }
 
-# Overwrites a file in place, with its owner unchanged: workers that have it
+# Overwrites a file in place and keeps its owner: workers that have the file
 # open see the change.
 
 sub put_copy {
@@ -243,8 +243,8 @@ sub show_store {
 	rename($self->store() . '.away', $self->store()) or die "rename: $!\n";
 }
 
-# nginx caches slices of copies, because copies never change; a test that
-# changes a copy must see the change.
+# Empties nginx's cache of slices of copies.  nginx caches them because copies
+# never change; a test that changes a copy must see the change.
 
 sub forget_copies {
 	my ($self) = @_;

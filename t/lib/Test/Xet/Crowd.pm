@@ -2,8 +2,8 @@ package Test::Xet::Crowd;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Background processes of a test.  Each repeats one operation until it is told
-# to stop, and records its results in files.
+# Background processes of a test.  Each process repeats one operation until it
+# is told to stop, and records its results in files.
 #
 #     use parent 'Test::Xet::Crowd';
 #
@@ -23,8 +23,8 @@ use POSIX ();
 use Test::Xet::Bytes;
 use Test::Xet::Process qw/ spew /;
 
-#     files   { name => path }, initially empty; members of the object, as are
-#              all other options
+#     files   { name => path }: creates these files, empty; each name becomes
+#              a member of the object, as all other options do
 
 sub new {
 	my ($class, %o) = @_;
@@ -38,7 +38,7 @@ sub new {
 	return $self;
 }
 
-# In each process, {who} of the object is the name of that process.
+# Starts a process that repeats $run; {who} of its object is the name $who.
 
 sub fork_off {
 	my ($self, $run, $who) = @_;
@@ -53,7 +53,8 @@ sub fork_off {
 	my $parent = getppid();
 	my $ended;
 
-	# stop between two requests: every acknowledged upload is recorded
+	# end only between two requests, so that every acknowledged upload is
+	# recorded
 
 	$SIG{TERM} = sub { $ended = 1 };
 	$SIG{ALRM} = 'DEFAULT';
@@ -79,7 +80,7 @@ sub quit {
 	waitpid($_, 0) for splice(@{ $self->{pids} });
 }
 
-# A name that no other process has used.
+# Returns a name that no other process uses.
 
 sub fresh {
 	my ($self) = @_;
@@ -99,7 +100,7 @@ sub tell {
 	syswrite($out, $line) == length($line) or die "$!\n";
 }
 
-# One line of the file, undef if it has no complete line.
+# Returns a random line of the file; undef if it has no complete line.
 
 sub any_line {
 	my ($self, $where) = @_;

@@ -8,7 +8,7 @@ package Test::Xet::Delay;
 #     my $way = Test::Xet::Delay->new($pg->socket_dir(), $t->dir() . '/way');
 #
 #     ... 'host=' . $way->dir() ...
-#     $way->seconds(0.05);              # from now on
+#     $way->seconds(0.05);              # the delay of all later responses
 #     $way->lose('hub_delete');         # drop the response to this statement
 #     $way->lost();                     # whether a response was dropped:
 #                                       # PostgreSQL has run the statement, and
@@ -122,8 +122,8 @@ sub serve {
 	}
 }
 
-# Whether the received data is the response to drop: the next response after a
-# message to the server that names the statement.
+# Returns whether the received data is the response to drop: the first response
+# after a message to the server that names the statement.
 
 sub loses {
 	my ($of, $socket, $delay) = @_;

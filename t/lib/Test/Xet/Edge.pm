@@ -7,8 +7,8 @@ package Test::Xet::Edge;
 #
 #     my $edge = Test::Xet::Edge::edge($origin, http => '...');
 #
-# http is additional configuration at the http level.  Make the origin's URLs
-# point to the edge:
+# http adds lines at the http level.  To make the origin's URLs point to the
+# edge:
 #
 #     Test::Xet::Edge::base($origin, $edge);
 
@@ -63,7 +63,7 @@ sub base {
 		directives => { xet_url_base => $edge->url('') });
 }
 
-# Uploads a file, and returns a URL with several ranges of it, and these ranges.
+# Uploads a file; returns a URL with several ranges of it, and these ranges.
 # The origin needs an API at /several that returns such URLs.
 
 sub several {

@@ -2,18 +2,23 @@ package Test::Xet::Failover;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A primary and its standby that change roles during uploads and reads, and the
-# record of what was acknowledged meanwhile.
+# A primary and its standby that change roles during uploads and reads.  All
+# acknowledged uploads are recorded.
 #
-#     my $f = Test::Xet::Failover->new($t);     # of Test::Xet, not yet run
+#     my $f = Test::Xet::Failover->new($t);     # a Test::Xet, not yet run
 #
 #     $f->start();
 #     my $round = $f->round();                  # kill, promote, check, rebuild
 #     my $end = $f->stop();
 #
-# A round has: writes, seconds from the kill to the first acknowledged upload
-# that began after the kill; acknowledged, the files of the round; lost, those
-# of them that can't be read; data, attempts and errors of data URLs.
+# The result of a round:
+#
+#     writes        seconds from the kill until an upload is acknowledged that
+#                   began after the kill
+#     acknowledged  number of files acknowledged in the round
+#     lost          acknowledged files that can't be read
+#     data, errors  successful and failed requests for a data URL
+#     reading       wrong responses to reads
 
 use warnings;
 use strict;
@@ -30,7 +35,7 @@ use Test::Xet::Process qw/ root slurp spew wait_for /;
 #     uploads  number of processes that upload, 2
 #     reads    number of processes that read, 1
 #     rewind   rebuild the old primary by pg_rewind, else by pg_basebackup
-#     standby  0: reads use the primary alone
+#     standby  0: reads use only the primary
 
 sub new {
 	my ($class, $t, %o) = @_;
@@ -44,15 +49,15 @@ sub new {
 		});
 }
 
-# Settings of both PostgreSQL servers, so that a killed server can be rewound
-# and can fetch the WAL that it missed.
+# Returns settings of both PostgreSQL servers, so that a killed server can be
+# rewound and can fetch the WAL that it missed.
 
 sub pg_conf {
 	return "wal_log_hints = on\nwal_keep_size = 64MB\n";
 }
 
-# The configuration of docs/scaling.md, with our socket folders instead of its
-# hosts.  Their order does not depend on which server is the primary.
+# Returns the configuration of docs/scaling.md, with our socket folders instead
+# of its hosts.  Their order does not depend on which server is the primary.
 
 sub directives {
 	my ($self) = @_;
@@ -101,7 +106,7 @@ sub load {
 	$self->fork_off(\&fetcher, 'fetcher');
 }
 
-# A standby in this folder; from now on commits wait for it.
+# Starts a standby in this folder, and makes commits wait for it.
 
 sub follow {
 	my ($self, $dir) = @_;
@@ -129,8 +134,8 @@ sub rewind {
 	my $new = $self->{primary};
 	my $conf = slurp($old->data() . '/postgresql.conf');
 
-	# until then the new primary's control file has the old timeline;
-	# pg_rewind compares it and would do nothing
+	# before a checkpoint, the new primary's control file has the old
+	# timeline, and pg_rewind, which compares timelines, would do nothing
 
 	$new->sql('CHECKPOINT', db => 'postgres');
 
@@ -214,8 +219,8 @@ sub stop {
 		reading => $self->misread() };
 }
 
-# Seconds from this time to the acknowledgement of the first upload that was
-# sent after it; undef if there was none.
+# Returns the seconds from this time until an upload is acknowledged that was
+# sent after it; undef if there is none.
 
 sub wait_writes {
 	my ($self, $since, $seconds) = @_;
@@ -240,7 +245,8 @@ sub wait_writes {
 	return undef;
 }
 
-# The files acknowledged since the last call: [ hash, name of its bytes ].
+# Returns the files acknowledged since the last call, as [ hash, name ]; body()
+# makes the bytes from the name.
 
 sub acknowledged {
 	my ($self) = @_;
@@ -259,7 +265,7 @@ sub acknowledged {
 	return @lines;
 }
 
-# Some of the files before an offset.
+# Returns n random files of those acknowledged before an offset of the record.
 
 sub some {
 	my ($self, $end, $n) = @_;
@@ -288,8 +294,8 @@ sub readable {
 	return $r->{status} == 200 && $r->{body} eq body($name);
 }
 
-# The URL of a range, which stays valid; PostgreSQL is not queried for it
-# again.
+# Gets a signed URL of a range for fetcher().  The URL stays valid without
+# PostgreSQL.
 
 sub sign {
 	my ($self) = @_;
@@ -310,7 +316,7 @@ sub sign {
 	rename("$self->{url}.new", $self->{url}) or die "$!\n";
 }
 
-# Attempts and errors of data URLs since the last call.
+# Returns the numbers of good and failed data requests since the last call.
 
 sub data {
 	my ($self) = @_;
@@ -324,7 +330,8 @@ sub data {
 	return (delete $n{ok}, $n{bad});
 }
 
-# Responses to reads that an acknowledged file must not have.
+# Returns the wrong responses to reads of acknowledged files since the last
+# call.
 
 sub misread {
 	my ($self) = @_;
@@ -353,7 +360,7 @@ sub uploader {
 	sleep($r->{status} == 200 ? 0.15 : 0.1);
 }
 
-# Recorded once the client has the response.
+# Records a file; called once the client has the response.
 
 sub note {
 	my ($self, $r, $name) = @_;
@@ -363,7 +370,8 @@ sub note {
 	$self->tell('history', "$json->{hash} $name " . time());
 }
 
-# Known files return 200, or 503 while no server can tell; never 404.
+# Reads an acknowledged file.  The response must be 200, or 503 while no
+# database server can respond; never 404.
 
 sub reader {
 	my ($self) = @_;

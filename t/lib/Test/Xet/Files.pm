@@ -2,8 +2,8 @@ package Test::Xet::Files;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Files for tests of GET files/{file}: built of the terms that a test gives,
-# and checked as plain HTTP.
+# Files for tests of GET files/{file}: builds them of the terms that a test
+# gives, and checks the responses as plain HTTP.
 
 use warnings;
 use strict;
@@ -17,8 +17,8 @@ use Test::Xet::Bytes;
 our @EXPORT = qw/ borders insert_file part_ok parts_ok register_file
 	send_xorb /;
 
-# Sends a xorb of the data with chunks of these sizes: the result of
-# make_xorb() with the data in "raw".
+# Uploads a xorb of the data with chunks of these sizes.  Returns the result of
+# make_xorb(), with the data in "raw".
 
 sub send_xorb {
 	my ($t, $data, %o) = @_;
@@ -32,9 +32,9 @@ sub send_xorb {
 	return { %$xorb, raw => $data };
 }
 
-# Registers a file of the terms [ xorb, first chunk, end ]:
-# { hash, size, data, terms => [ { start, chunks => [ offsets ] } ] }.  With
-# data => 0 the data is not assembled.
+# Registers a file of the terms [ xorb, first chunk, end ].  Returns { hash,
+# size, data, terms => [ { start, chunks => [ offsets ] } ] }.  data => 0 omits
+# the data.
 
 sub register_file {
 	my ($t, $terms, %o) = @_;
@@ -80,7 +80,7 @@ sub register_file {
 		data => $data, terms => \@terms };
 }
 
-# Inserts only the rows of a file: each of its terms is one chunk of 1000 bytes
+# Inserts only the rows of a file.  Each of its terms is one chunk of 1000 bytes
 # of one of the xorbs, which do not exist.  No two terms are adjacent.  Returns
 # { hash, size }.
 
@@ -112,7 +112,7 @@ EOF_SQL
 	return { hash => $hash, size => $size };
 }
 
-# The offsets of terms and chunks in the file.
+# Returns the offsets of the terms and chunks in the file.
 
 sub borders {
 	my ($file) = @_;
@@ -122,7 +122,8 @@ sub borders {
 	return grep { $_ } sort { $a <=> $b } keys %at;
 }
 
-# Checks one range, first and last inclusive, with all headers of a 206.
+# Checks a response with one range, first and last inclusive, and all headers of
+# a 206.
 
 sub part_ok {
 	my ($r, $file, $first, $last, $name) = @_;
@@ -147,7 +148,7 @@ sub part_ok {
 	return Test::More::is("@wrong", '', $name);
 }
 
-# Checks several ranges, [ first, last ] each, in the order of the response.
+# Checks a response with several ranges, each [ first, last ], in this order.
 
 sub parts_ok {
 	my ($r, $file, $ranges, $name) = @_;

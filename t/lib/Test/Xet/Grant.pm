@@ -2,7 +2,7 @@ package Test::Xet::Grant;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Upload grants, used the way clients do.
+# Upload grants, used as clients use them.
 
 use warnings;
 use strict;
@@ -13,7 +13,7 @@ use Test::Xet::HTTP;
 
 our @EXPORT = qw/ commit_path crc64 grant_body put_granted /;
 
-# The request: so many bytes of this checksum.
+# Returns the body of a grant request: the length and the checksum of the bytes.
 
 sub grant_body {
 	my ($bytes) = @_;
@@ -40,7 +40,7 @@ sub commit_path {
 	return "/v1/xorb-commits/default/$xorb->{hash}/grant/$grant->{id}";
 }
 
-# CRC-64/NVME, as a decimal number.
+# Returns the CRC-64/NVME as a decimal number.
 
 sub crc64 {
 	my ($bytes) = @_;

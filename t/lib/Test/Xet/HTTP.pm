@@ -3,7 +3,7 @@ package Test::Xet::HTTP;
 # Copyright (C) the ngx_http_xet_module authors
 
 # A raw HTTP/1.1 client, for requests that no proper client would send.  An
-# object is a connection; a request may be sent in pieces.  Every wait has a
+# object is a connection.  A request may be sent in pieces.  Every wait has a
 # timeout.
 #
 #     my $r = Test::Xet::HTTP->request(8080, 'GET', '/', { Range => '...' });
@@ -49,7 +49,8 @@ sub new {
 	$socket->setsockopt(SOL_SOCKET, SO_RCVBUF, $o{rcvbuf}) if $o{rcvbuf};
 	$socket->setsockopt(SOL_SOCKET, SO_SNDBUF, $o{sndbuf}) if $o{sndbuf};
 
-	# head and body are two packets, and neither may be delayed
+	# head and body are two packets; the kernel must not delay the second
+	# one
 
 	$socket->setsockopt(IPPROTO_TCP, TCP_NODELAY, 1);
 	$socket->blocking(0);
@@ -63,12 +64,12 @@ sub new {
 # --------------------------------------------------------------------------
 # complete requests
 
-# One request on a connection of its own.  Options are those of new(), those of
-# send_body(), and
+# Sends one request on its own connection.  Options are those of new(), those
+# of send_body(), and
 #
 #     keep    keep-alive; by default the connection is closed
 #     expect  sends "Expect: 100-continue" and waits for the response
-#     host    instead of localhost
+#     host    value of Host instead of localhost
 
 sub request {
 	my ($class, $port, $method, $uri, $headers, $body, %o) = @_;
@@ -81,7 +82,7 @@ sub request {
 	return $response;
 }
 
-# A request on an open connection, which is kept alive.
+# Sends a request on an open connection, which is kept alive.
 
 sub exchange {
 	my ($self, $method, $uri, $headers, $body, %o) = @_;
@@ -164,10 +165,10 @@ sub start {
 
 # Sends a body: a string, a reference to one, or a list of pieces.
 #
-#     chunked  as chunks: a list as its pieces, a string in pieces of this size
-#              (1: in one piece)
-#     trickle  bytes to send at once, with
-#     pause    seconds after each
+#     chunked  chunked coding: a list as its pieces, a string in pieces of this
+#              size (1: in one piece)
+#     trickle  number of bytes in one write
+#     pause    seconds after each write of "trickle" bytes
 
 sub send_body {
 	my ($self, $body, %o) = @_;
@@ -205,9 +206,8 @@ sub send_chunk {
 		. "$piece\r\n", %o);
 }
 
-# Sends raw bytes.  A server may respond and close before it has read
-# everything: its response is kept, and false is returned when no more can be
-# sent.
+# Sends raw bytes; returns false if not all of them could be sent.  A server may
+# respond and close before it has read everything; its response is kept.
 
 sub send {
 	my ($self, $data, %o) = @_;
@@ -256,7 +256,8 @@ sub send {
 # --------------------------------------------------------------------------
 # responses
 
-# Reads more into the buffer: false at the end of input or on timeout.
+# Reads more data into the buffer; returns false at the end of input or on
+# timeout.
 
 sub fill {
 	my ($self, $timeout) = @_;
@@ -284,12 +285,12 @@ sub fill {
 	return 0;
 }
 
-# A complete response, as Test::Xet::HTTP::Response.  Never dies on a server's
-# error: a truncated, malformed or late response has "error" set, and status 0
-# when there is no status line.  1xx responses are counted and, unless interim
-# is set, skipped.
+# Returns a complete response, as Test::Xet::HTTP::Response.  Never dies on a
+# server's error: a truncated, malformed or late response has "error" set, and
+# status 0 if there is no status line.  1xx responses are counted and, unless
+# interim is set, skipped.
 #
-#     rate  most bytes to read per second
+#     rate  maximum number of bytes to read per second
 
 sub response {
 	my ($self, $method, %o) = @_;
@@ -331,7 +332,7 @@ sub response {
 	return $response;
 }
 
-# The raw bytes received before the timeout, at most $n.
+# Returns the raw bytes received before the timeout, at most $n.
 
 sub read_some {
 	my ($self, $n, $timeout) = @_;
@@ -349,8 +350,8 @@ sub read_some {
 	return substr($self->{buffer}, 0, $n, '');
 }
 
-# Whether the server closes the connection before the timeout, without a
-# further byte.
+# Returns whether the server closes the connection before the timeout, without
+# sending another byte.
 
 sub closed {
 	my ($self, $timeout) = @_;
@@ -387,7 +388,7 @@ sub abort {
 	$self->close();
 }
 
-# Shuts down the sending side; reading goes on.
+# Shuts down the sending side; the response can still be read.
 
 sub half_close {
 	my ($self) = @_;

@@ -143,7 +143,8 @@ sub new {
 sub url { return $_[0]->{t}->url('', $SHIM) }
 sub endpoint { return $_[0]->{t}->url('/api', $ports{$_[1]}) }
 
-# The requests to the Hub since the last call: [ method, path, status, Range ].
+# Returns the requests to the Hub since the last call, as [ method, path,
+# status, Range ].
 
 sub calls {
 	my ($self) = @_;
@@ -152,7 +153,7 @@ sub calls {
 		->json() };
 }
 
-# The requests to the servers since the last call.
+# Returns the requests to the servers since the last call.
 
 sub requests {
 	my ($self) = @_;
@@ -179,7 +180,7 @@ sub requests {
 	return @found;
 }
 
-# The bytes of all accepted xorbs among these requests.
+# Returns the total size of the accepted xorbs in a list of these requests.
 
 sub xorb_bytes {
 	my $sum = 0;
@@ -192,12 +193,12 @@ sub xorb_bytes {
 	return $sum;
 }
 
-# A file whose terms are every third chunk of a xorb, backwards, so it has as
-# many ranges as terms.  { hash, data, ranges }
+# Uploads a file whose terms are every third chunk of a xorb, backwards, so it
+# has as many ranges as terms.  Returns { hash, data, ranges }.
 #
-#     size   of the data of the xorb, 6 MiB
+#     size   size of the data of the xorb, 6 MiB
 #     chunk  size of its chunks; by default the chunker cuts them
-#     step   distance of the chunks, 3
+#     step   distance between two terms, in chunks, 3
 
 sub multi_file {
 	my ($self, %o) = @_;
@@ -246,7 +247,7 @@ sub node {
 	return hf_xet_wait($fh);
 }
 
-# Like node(), on a page in a browser, whose origin is the Hub's.
+# Like node(), but in a browser, on a page whose origin is the Hub.
 
 sub browser {
 	my ($self, @args) = @_;
@@ -283,8 +284,8 @@ sub browser {
 	return undef;
 }
 
-# Runs the hf command; true on success.  Its output is in {printed}.  The
-# first argument is the HF_HOME of the machine, or false for a new one.
+# Runs the hf command; returns true on success.  Its output is in {printed}.
+# The first argument is the HF_HOME of the machine, or false for a new one.
 
 sub hf {
 	my ($self, @args) = @_;
@@ -307,7 +308,7 @@ sub hf_start {
 			1, 1, 1, 1, '100ms');
 	delete local $ENV{HF_XET_CACHE};
 
-	# setsid: a group of its own, for hf_kill()
+	# setsid: a process group of its own, for hf_kill()
 
 	$self->{hf} = open(my $fh, '-|', 'sh', '-c', 'exec "$@" 2>&1', 'sh',
 		'setsid', client_limit(), $hf, @args) or die "$hf: $!\n";

@@ -2,23 +2,23 @@ package Test::Xet::Load;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Random clients of several nodes: PUT of files, xorbs and shards, each request
-# to another node, the same bytes to several nodes at once, reads and
-# deletions; and a record of the responses.
+# Random clients of several nodes.  They PUT files, send xorbs and shards with
+# each request to another node, send the same bytes to several nodes at once,
+# read, and delete.  All responses are recorded.
 #
 #     my $l = Test::Xet::Load->new($t, tokens => { NAME => token });
 #
-#     $l->nodes(@nodes);              # the nodes to use from now on
+#     $l->nodes(@nodes);              # the nodes that clients use next
 #     $l->start(uploads => 3, reads => 1, deletes => 1);
 #     ...
 #     $l->stop();
-#     $l->acknowledged();             # [ hash, body, token ], not deleted
-#     $l->bad();                      # responses that no client may get
+#     $l->acknowledged();             # [ hash, name, token ], not deleted
+#     $l->bad();                      # responses that no client should get
 #     $l->failures();                 # { time, addr, what, status } of requests
 #
-# Guarantees: every node that responds returns 200 and the bytes for a file
-# that was acknowledged and not deleted, and 404 for a file whose deletion was
-# acknowledged.  "503" says nothing about the file, on any node.
+# Guarantees: every node that responds returns 200 and the right bytes for a
+# file that was acknowledged and not deleted, and 404 for a file whose deletion
+# was acknowledged.  A 503 from any node says nothing about the file.
 
 use warnings;
 use strict;
@@ -31,9 +31,9 @@ use Test::Xet::Bytes;
 use Test::Xet::HTTP;
 use Test::Xet::Process qw/ slurp spew /;
 
-#     tokens  { name => token }, of the repos that receive uploads
+#     tokens  { name => token }, tokens of the repos that receive uploads
 #     pool    files of make(), to send as xorbs and shards
-#     base    /api
+#     base    path of the API, /api
 
 sub new {
 	my ($class, $t, %o) = @_;
@@ -66,7 +66,8 @@ sub start {
 
 sub stop { $_[0]->quit() }
 
-# The files that must exist: [ hash, name of its body, token's name ].
+# Returns the files that must exist, as [ hash, name, token's name ]; bytes()
+# makes the contents from the name.
 
 sub acknowledged {
 	my ($self) = @_;
@@ -86,8 +87,8 @@ sub acknowledged {
 
 sub bad { return split(/\n/, slurp($_[0]->{bad})) }
 
-# Requests without a 2xx or 503 response: { time (of its begin), addr, what,
-# status }, where status may be "refused" and "cut".
+# Returns the failed requests, whose response was neither 2xx nor 503, as { time
+# (of the start), addr, what, status }.  status may also be "refused" or "cut".
 
 sub failures {
 	my ($self) = @_;
@@ -99,8 +100,8 @@ sub failures {
 # --------------------------------------------------------------------------
 # processes
 
-# A different upload each time: by PUT; a PUT that other processes send at the
-# same time; or a xorb and a shard that others may send as well.
+# Makes a random upload: a PUT; a PUT of bytes that other processes may send at
+# the same time; or a xorb and a shard that other processes may send as well.
 
 sub uploader {
 	my ($self) = @_;
@@ -158,7 +159,7 @@ sub send_made {
 		if $r->{status} == 200;
 }
 
-# Uploads a file and deletes it; afterwards no node may return it.
+# Uploads a file and deletes it; then no node may return it.
 
 sub deleter {
 	my ($self) = @_;
@@ -171,7 +172,7 @@ sub deleter {
 
 	my $hash = $r->json()->{hash};
 
-	# from here on the file may exist or not
+	# from here on the record says that the file may or may not exist
 
 	$self->note('U', $hash, $name, $token);
 
@@ -226,8 +227,8 @@ sub token {
 	return @names ? $names[rand(@names)] : '-';
 }
 
-# Sends a request to any of the nodes: returns a response, of status 0 if there
-# was none.
+# Sends a request to a random node.  Returns the response; without a response,
+# its status is 0.
 
 sub request {
 	my ($self, $method, $path, $token, $body, %o) = @_;
@@ -266,7 +267,7 @@ sub request {
 	return $r;
 }
 
-# Recorded once the client has the response.
+# Records an event; called once the client has the response.
 
 sub note {
 	my ($self, @words) = @_;
@@ -274,7 +275,7 @@ sub note {
 	$self->tell('history', "@words");
 }
 
-# The body of a name: from the pool, or derived from the name.
+# Returns the body for a name: from the pool, or derived from the name.
 
 sub bytes {
 	my ($self, $name) = @_;
@@ -286,7 +287,7 @@ sub bytes {
 
 sub body { return Test::Xet::Crowd::body($_[0], 60000) }
 
-# Files for the pool, each with one xorb in two encodings.
+# Makes n files for the pool, each with one xorb in two encodings.
 
 sub make {
 	my ($t, $n) = @_;

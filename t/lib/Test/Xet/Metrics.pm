@@ -15,7 +15,7 @@ use parent 'Exporter';
 
 our @EXPORT = qw/ metrics parse_metrics /;
 
-# Options are those of get().
+# Returns the metrics.  Options are those of get().
 
 sub metrics {
 	my ($t, %o) = @_;

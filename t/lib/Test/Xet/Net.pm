@@ -8,7 +8,7 @@ package Test::Xet::Net;
 #
 #     use Test::Xet::Net;
 #
-#     Test::Xet::Net->enter();        # first; skips the test if unsupported
+#     Test::Xet::Net->enter();        # call this first; may skip the test
 #
 #     my $net = Test::Xet::Net->new();
 #     my $machine = $net->machine();
@@ -49,7 +49,7 @@ sub enter {
 		or die "unshare: $!\n";
 }
 
-# Why machines are not possible here.
+# Returns why machines are not possible here, '' if they are.
 
 sub lacks {
 	return 'namespaces need root' if $> != 0;
@@ -80,11 +80,11 @@ sub new {
 	return bless { n => 1 }, $class;
 }
 
-# The address of the test, of PostgreSQL and of object stores.
+# Returns the address of the test, of PostgreSQL and of object stores.
 
 sub addr { return ref $_[0] && $_[0]->{addr} || "$prefix.1" }
 
-# For pg_hba.conf.
+# Returns the network for pg_hba.conf.
 
 sub network { return "$prefix.0/24" }
 
@@ -115,7 +115,7 @@ sub machine {
 	return $machine;
 }
 
-# The prefix of a command that is to run on the machine.
+# Returns the prefix of a command that is to run on the machine.
 
 sub command {
 	my ($self) = @_;
@@ -126,8 +126,8 @@ sub command {
 sub cut { run('ip', 'link', 'set', $_[0]->{link}, 'down') }
 sub mend { run('ip', 'link', 'set', $_[0]->{link}, 'up') }
 
-# Kills the machine's connections to a port of another machine, and the machine
-# notices.
+# Kills the machine's connections to a port of another machine.  The machine
+# notices the end of these connections.
 
 sub reset {
 	my ($self, $other, $port) = @_;

@@ -2,8 +2,8 @@ package Test::Xet::Nginx;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An nginx with its prefix in a folder of its own: start, stop, reload, and the
-# contents of its log.
+# Starts, stops and reloads an nginx whose prefix is its own folder, and reads
+# its log.
 
 use warnings;
 use strict;
@@ -14,9 +14,9 @@ use Test::Xet::Process qw/
 /;
 
 #     dir     the prefix
-#     module  to load, unless it is linked in
-#     env     additional environment
-#     prefix  [ prefix of its command ]
+#     module  module to load, unless it is linked in
+#     env     additional environment variables
+#     prefix  [ ... ], a command prefix
 
 sub new {
 	my ($class, %o) = @_;
@@ -27,7 +27,7 @@ sub new {
 	}, $class;
 
 	mkdir("$self->{dir}/temp");
-	mkdir("$self->{dir}/logs");	# where a self-built nginx has them
+	mkdir("$self->{dir}/logs");	# a self-built nginx logs there
 
 	return $self;
 }
@@ -45,7 +45,7 @@ sub module {
 	die "no module at $module: run make first\n";
 }
 
-# The user that the workers run as when the test is root, with the group.
+# Returns user and group of the workers, if the test is root.
 
 sub user {
 	return () if $> != 0;
@@ -135,8 +135,9 @@ sub workers {
 	return $self->{conf} =~ /^\s*worker_processes\s+(\d+);/m ? $1 : 1;
 }
 
-# Whether as many workers run as configured, none of them of @old: the workers
-# from before a reload live on for a moment after the new ones start.
+# Returns whether as many workers run as configured, and none of @old does: the
+# workers from before a reload live for a moment after the new ones have
+# started.
 
 sub complete {
 	my ($self, @old) = @_;
@@ -146,7 +147,8 @@ sub complete {
 	return keys %now == $self->workers() && !grep { $now{$_} } @old;
 }
 
-# Workers that accept connections; all => 1 adds those that are shutting down.
+# Returns the workers that accept connections; with all => 1 also those that are
+# shutting down.
 
 sub worker_pids {
 	my ($self, %o) = @_;
@@ -160,7 +162,7 @@ sub worker_pids {
 	return grep { cmdline($_) =~ $title } children($self->{pid});
 }
 
-# A graceful stop: true when it ended in time and with status 0.
+# Stops nginx gracefully; returns true if it ended in time and with status 0.
 
 sub stop {
 	my ($self, %o) = @_;
@@ -210,8 +212,8 @@ sub kill {
 	$self->{pid} = undef;
 }
 
-# Reloads nginx; with wait => 0 does not wait.  Returns the old workers, which
-# may still be busy with their requests.
+# Reloads nginx, and waits for the new workers unless wait is 0.  Returns the
+# old workers, which may still be busy with their requests.
 
 sub reload {
 	my ($self, %o) = @_;
@@ -235,7 +237,7 @@ sub reopen {
 	CORE::kill('USR1', $self->{pid});
 }
 
-# Kills a worker, any when none is given, and waits for the next one.
+# Kills a worker, by default the first one, and waits for its replacement.
 
 sub kill_worker {
 	my ($self, $signal, $pid) = @_;
@@ -261,8 +263,8 @@ sub log {
 	return $from ? substr($log, $from) : $log;
 }
 
-# The output on standard error before the log was open, and reports of
-# sanitizers.
+# Returns what nginx wrote to standard error before it opened the log, and
+# reports of sanitizers.
 
 sub output {
 	return slurp("$_[0]->{dir}/nginx.out", 1) // '';
@@ -274,7 +276,7 @@ sub wait_log {
 	return wait_for($timeout || 10, sub { $self->log($from) =~ $regex });
 }
 
-# Log lines that no run should have.
+# Returns the log lines that no run should have.
 
 sub complaints {
 	my ($self, @allow) = @_;

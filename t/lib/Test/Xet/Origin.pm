@@ -11,11 +11,11 @@ package Test::Xet::Origin;
 #
 # Options:
 #
-#     rate    most bytes of a body that it reads a second
-#     early   responds with this status after the head
-#     hangup  closes after so many bytes of a body
+#     rate    maximum number of body bytes to read per second
+#     early   status of a response that it sends directly after the head
+#     hangup  number of body bytes after which it closes the connection
 #
-# The record of a request, written when its connection has ended:
+# The record of a request, written when the request's connection has ended:
 #
 #     head, method, uri  the head as received, and parts of its first line
 #     length             Content-Length, undef for a chunked body
@@ -61,7 +61,8 @@ sub new {
 	return $self;
 }
 
-# The next complete or aborted request; undef when none comes in five seconds.
+# Waits for the next complete or truncated request and returns its record; undef
+# if there is none within five seconds.
 
 sub seen {
 	my ($self, $complete) = @_;
@@ -84,7 +85,7 @@ sub seen {
 	return $found;
 }
 
-# All records that no earlier call returned.
+# Returns all records that no earlier call has returned.
 
 sub rest {
 	my ($self) = @_;
@@ -141,7 +142,7 @@ sub record {
 	close($fh);
 }
 
-# No record for a connection without a request.
+# Serves a connection; writes no record if it has no request.
 
 sub exchange {
 	my ($client, %o) = @_;

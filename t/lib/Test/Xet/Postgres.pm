@@ -23,11 +23,11 @@ use Test::Xet::Postgres::Session;
 
 my $recipe = 1;
 
-#     dir      for the cluster, its socket and its log; short
-#     durable  fsync on
-#     conf     additional lines for postgresql.conf
+#     dir      short path for the cluster, its socket and its log
+#     durable  1: fsync on
+#     conf     additional lines of postgresql.conf
 #     net      a Test::Xet::Net whose machines may connect, by TCP
-#     empty    no schema: a cluster as initdb leaves it
+#     empty    1: no schema, a cluster as initdb creates it
 
 sub new {
 	my ($class, %o) = @_;
@@ -57,8 +57,8 @@ sub new {
 	return $self;
 }
 
-# Another cluster, a copy of the present state of this one; with standby it
-# keeps that state, like a standby that lags behind.
+# Returns a copy of the cluster in its present state.  With "standby", the copy
+# keeps that state, as a standby that lags behind.
 
 sub copy {
 	my ($self, $dir, %o) = @_;
@@ -83,16 +83,16 @@ sub copy {
 	return $copy;
 }
 
-# A standby of this cluster, which follows it once started.  synchronous()
-# makes commits wait for a standby.
+# Returns a standby of this cluster, which follows the primary once started.
+# synchronous() makes commits wait for a standby.
 
 sub standby {
 	my ($self, $dir, %o) = @_;
 
 	my $standby = $self->copy($dir, standby => 1);
 
-	# undo the primary's own setting: a promoted standby would wait for a
-	# standby of its own
+	# undo the primary's own setting: after its promotion, a standby would
+	# otherwise wait for a standby of its own
 
 	spew($standby->data() . '/postgresql.auto.conf', '');
 
@@ -136,7 +136,8 @@ sub promote {
 	$self->sql('SELECT pg_promote()', db => 'postgres');
 }
 
-# Kills all its processes at once, as a crash of the machine would.
+# Kills all processes of the cluster at the same time, as a crash of the machine
+# would.
 
 sub crash {
 	my ($self) = @_;
@@ -163,7 +164,7 @@ sub bin {
 	return $found[0];
 }
 
-# PostgreSQL refuses to run as root.
+# Returns the user that runs PostgreSQL, which refuses to run as root.
 
 sub user {
 	return (getpwuid($>))[0] || $> if $> != 0;
@@ -186,8 +187,8 @@ sub pid {
 	return $_[0]->{pid};
 }
 
-# The connection string of the module and the migrations; its role is no
-# superuser.
+# Returns the connection string of the module and the migrations.  Its role is
+# not a superuser.
 
 sub conninfo {
 	my ($self) = @_;
@@ -278,8 +279,8 @@ sub start {
 	die "PostgreSQL is not ready:\n" . $self->log() . "\n" unless $ready;
 }
 
-# fast (sessions are aborted), smart (waits for them), immediate (as in a
-# crash: the next start recovers).
+# Stops PostgreSQL.  The mode is fast (aborts sessions), smart (waits for
+# sessions), or immediate (as in a crash: the next start recovers).
 
 sub stop {
 	my ($self, $mode) = @_;
@@ -310,7 +311,7 @@ sub restart {
 	$self->start();
 }
 
-# Stops without a shutdown, for the end of a test.
+# Stops PostgreSQL without a shutdown, at the end of a test.
 
 sub kill {
 	my ($self) = @_;
@@ -331,8 +332,8 @@ sub kill {
 	$self->{pid} = undef;
 }
 
-# Simulates a database machine that hangs: the kernel accepts connections, and
-# no process responds.  With backends => 1 only the sessions of clients hang.
+# Simulates a database machine that hangs: the kernel accepts connections, but
+# no process responds.  With backends => 1 only the clients' sessions hang.
 
 sub freeze {
 	my ($self, %o) = @_;
@@ -354,7 +355,7 @@ sub thaw {
 	CORE::kill('CONT', $_) for @{ delete $self->{frozen} || [] };
 }
 
-# The process ids of a user's sessions, without the test's own.
+# Returns the process ids of a user's sessions, except the test's own session.
 
 sub backends {
 	my ($self, $user) = @_;
@@ -364,7 +365,7 @@ sub backends {
 		. " AND pid <> pg_backend_pid() ORDER BY pid"));
 }
 
-# How many of its statements wait for a lock.
+# Returns how many statements of a user wait for a lock.
 
 sub blocked {
 	my ($self, $user) = @_;
@@ -382,8 +383,8 @@ sub terminate {
 		. ($user || 'xet') . "'");
 }
 
-# Runs a query as superuser: rows as psql prints them unaligned, "a|b"; one
-# string or, in list context, a list.  Dies when it fails.
+# Runs a query as superuser.  Returns rows as psql prints them unaligned, "a|b":
+# one string or, in list context, a list.  Dies if the query fails.
 
 sub sql {
 	my ($self, $query, %o) = @_;
@@ -401,12 +402,12 @@ sub sql {
 	return wantarray ? split(/\n/, $out) : $out;
 }
 
-# Options of a session that plans like those of the module.
+# Options of a session whose plans are like those of the module's sessions.
 
 our $session = join(' ', map { "-c $_" } 'enable_seqscan=off',
 	'enable_bitmapscan=off', 'plan_cache_mode=force_generic_plan');
 
-# The number of pages that a call of a function reads, with a cached plan.
+# Returns the number of pages that a function call reads, with a cached plan.
 
 sub buffers {
 	my ($self, $call) = @_;
@@ -421,7 +422,7 @@ sub buffers {
 	return defined $hit ? $hit + $read : "$json: no";
 }
 
-# A session that stays open; see Test::Xet::Postgres::Session.
+# Opens a session that stays open; see Test::Xet::Postgres::Session.
 
 sub session {
 	my ($self, %o) = @_;
@@ -441,7 +442,7 @@ sub lock {
 	return $session;
 }
 
-# The number of rows of each table of the schema.
+# Returns the number of rows of each table of the schema.
 
 sub rows {
 	my ($self) = @_;
@@ -456,7 +457,7 @@ sub rows {
 		map { "SELECT '$_', count(*) FROM xet.\"$_\"" } @tables)) };
 }
 
-# Counts the rows inserted into a table from now on, whether they stay or not;
+# Starts to count the rows inserted into a table, including those rolled back;
 # inserted() returns the number.
 
 sub count_inserts {
@@ -509,9 +510,10 @@ sub copy_template {
 
 	open(my $lock, '>>', "$base/lock") or die "$base/lock: $!\n";
 
-	# a shared lock while copying, an exclusive one while making a template
-	# or removing old ones; the maker keeps the exclusive lock, or another
-	# process might remove the template before the copy
+	# takes a shared lock to copy, and an exclusive lock to make a template
+	# or remove old ones; the process that makes a template keeps the
+	# exclusive lock until it has copied the template, so that no other
+	# process removes it
 
 	flock($lock, LOCK_SH);
 
@@ -544,7 +546,7 @@ sub make_template {
 	$pg->sql('CHECKPOINT');
 	$pg->stop();
 
-	# the settings of this run do not belong into its copies
+	# the settings of this run must not be in copies of the template
 
 	my $conf = $pg->data() . '/postgresql.conf';
 	my $text = slurp($conf);

@@ -21,8 +21,8 @@ our @EXPORT_OK = qw/
 	patience reap root rss run_command slurp spawn spew wait_for
 /;
 
-# Children to end with this process, and the process that started them: a fork
-# of the test must not end children of the test itself.
+# Child processes to end with this process; the values are the processes that
+# started them, because a fork of the test must not end children of the test.
 
 my %owner;
 
@@ -34,7 +34,7 @@ sub owned {
 	return ($owner{$_[0]} || 0) == $$;
 }
 
-# root of the repository; set while __FILE__, which may be relative, is valid
+# root of the repository, set at load time: __FILE__ may be a relative path
 
 my $root = abs_path(dirname(__FILE__) . '/../../../..');
 
@@ -46,7 +46,7 @@ sub build_dir {
 	return $ENV{XET_BUILD} || "$root/build";
 }
 
-# The rows of a table of the module, routes or statements.
+# Returns the rows of a table of the module: "routes" or "statements".
 
 sub module_table {
 	my ($name) = @_;
@@ -59,8 +59,8 @@ sub module_table {
 	return JSON::PP::decode_json($json);
 }
 
-# The factor for all timeouts: sanitizers are slow, and so is a machine with
-# more runnable processes than processors.
+# Multiplies a timeout by a factor.  Sanitizers are slow, and so is a machine
+# with more runnable processes than processors.
 
 sub patience {
 	return ($ENV{XET_TEST_PATIENCE} || load()) * $_[0];
@@ -84,13 +84,13 @@ sub load {
 	return $load;
 }
 
-# Starts a program in the background, its output in a file.  The program is
-# told to end when this process dies, for whatever reason.
+# Starts a program in the background, with its output in a file.  The program
+# gets a signal when this process dies, for whatever reason.
 #
-#     user   to run as, when this process is root
+#     user   user of the program, if this process is root
 #     weak   run as root without the right to override file permissions
 #     death  signal that it gets when this process dies; default TERM
-#     stdin  a file to read; default /dev/null
+#     stdin  file to read; default /dev/null
 
 sub spawn {
 	my ($command, %o) = @_;
@@ -141,7 +141,7 @@ sub spawn {
 	return $pid;
 }
 
-# Waits for a child of spawn(): returns its status as in $?, undef if it still
+# Waits for a child of spawn().  Returns its status as in $?, undef if it still
 # runs after the timeout.
 
 sub reap {
@@ -180,7 +180,7 @@ sub wait_for {
 	}
 }
 
-# Runs a program to its end: returns its status and all of its output.
+# Runs a program to its end; returns its status and all of its output.
 
 sub run_command {
 	my ($command, %o) = @_;
@@ -201,9 +201,9 @@ sub run_command {
 	return ($status, slurp($out->filename()));
 }
 
-# A TCP port of 127.0.0.1 that no other test uses.  A UDP socket on the same
-# port of 127.0.0.2 reserves it while this process lives.  Ports are below
-# those that the system gives to clients.
+# Returns a TCP port of 127.0.0.1 that no other test uses.  A UDP socket on the
+# same port of 127.0.0.2 reserves the port while this process lives.  Ports are
+# below those that the system assigns to clients.
 
 my %ports;
 
@@ -269,8 +269,8 @@ sub cmdline {
 	return $line;
 }
 
-# Open descriptors of a process: number => target.  Local sockets, such as
-# those of PostgreSQL sessions, begin with "unix".
+# Returns the open descriptors of a process: number => target.  Local sockets,
+# such as those of PostgreSQL sessions, begin with "unix".
 
 sub fds {
 	my ($pid) = @_;
@@ -292,7 +292,7 @@ sub fds {
 	return \%fds;
 }
 
-# Resident memory in KiB.
+# Returns the resident memory in KiB.
 
 sub rss {
 	my ($pid) = @_;
@@ -326,7 +326,7 @@ sub spew {
 	close($out) or die "cannot write $file: $!\n";
 }
 
-# A test that dies must neither leave a server running nor lose its exit code.
+# A test that dies must end its servers and keep its exit code.
 
 END {
 	my $code = $?;

@@ -2,8 +2,8 @@ package Test::Xet::Program;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An object that owns a program, {pid} of spawn().  The program ends when the
-# object is destroyed, or on request.
+# An object that owns a program started by spawn(); {pid} is its process id.
+# The program ends on request, or when the object is destroyed.
 
 use warnings;
 use strict;

@@ -21,8 +21,9 @@ our @EXPORT = qw/
 	insert_into make_mix sha256_file uploaded xtool
 /;
 
-# The timeout of a client; clients compute a lot, and are many times slower on
-# a busy machine.  XET_CLIENT_SECONDS is for larger files.
+# Returns the command prefix that limits the time of a client.  Clients compute
+# a lot, and are many times slower on a busy machine.  XET_CLIENT_SECONDS sets a
+# longer limit for larger files.
 
 sub client_limit {
 	return ('timeout', int(patience($ENV{XET_CLIENT_SECONDS} || 120)));
@@ -31,7 +32,7 @@ sub client_limit {
 sub build { return $ENV{XET_BUILD} || root() . '/build' }
 
 # Starts a client.  Calls with the same machine share a client's cache; a call
-# without it gets a machine of its own.
+# without a machine gets its own cache.
 
 sub hf_xet_start {
 	my ($o, @args) = @_;
@@ -53,7 +54,7 @@ sub hf_xet_start {
 	return $fh;
 }
 
-# The client's result, undef on failure.  Old releases of hf_xet log to their
+# Returns the client's result, undef on failure.  Old releases of hf_xet log to
 # standard output, so the result is the last line.
 
 sub hf_xet_wait {
@@ -71,7 +72,8 @@ sub hf_xet_wait {
 
 sub hf_xet { return hf_xet_wait(hf_xet_start(@_)) }
 
-# xtool of the Rust sources, with the arguments and results of hf_xet_run.py.
+# Runs xtool of the Rust sources, with the arguments and results of
+# hf_xet_run.py.
 
 sub xtool {
 	my ($o, $command, @args) = @_;
@@ -132,7 +134,7 @@ sub run_xtool {
 		@args) == 0;
 }
 
-# The system's program, unless it is too old: see t/clients/setup.sh.
+# Returns the newer Node.js that t/clients/setup.sh installs, else the system's.
 
 sub node_program {
 	my $newer = build() . '/npm/node_modules/.bin/node';
@@ -154,8 +156,8 @@ sub hub_blob {
 	return hf_xet_wait($fh);
 }
 
-# Bytes of all xorb uploads so far, from the log of the servers; options of a
-# server with such a log.
+# log_bytes() returns the options of a server that logs request sizes;
+# uploaded() returns the bytes of all xorb uploads in that log.
 
 sub log_bytes {
 	return (http => 'log_format bytes "$request_method $uri $status '
@@ -175,7 +177,7 @@ sub uploaded {
 	return $sum;
 }
 
-# A file of mixed data, which may be too large for memory.
+# Makes a file of mixed data, which may be too large for memory.
 
 sub make_mix {
 	my ($path, $seed, $size) = @_;
@@ -187,7 +189,7 @@ sub make_mix {
 	return $path;
 }
 
-# Inserts bytes of one file into another: returns the name of a third file.
+# Inserts bytes of one file into another; returns the name of a third file.
 
 sub insert_into {
 	my ($file, $where, $new) = @_;

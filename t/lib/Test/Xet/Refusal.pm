@@ -2,8 +2,8 @@ package Test::Xet::Refusal;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Sends bad uploads one after the other, on a connection that stays open where
-# possible, and checks how the server rejects them.
+# Sends invalid uploads one after another, if possible on one connection, and
+# checks how the server rejects them.
 #
 #     my $refusal = Test::Xet::Refusal->new($t);
 #
@@ -20,7 +20,7 @@ sub new {
 	return bless { t => $t }, $class;
 }
 
-# By default a POST; further options are those of exchange().
+# Sends a body by POST; further options are those of exchange().
 
 sub send {
 	my ($self, $uri, $body, %o) = @_;
@@ -40,7 +40,7 @@ sub send {
 	return $r;
 }
 
-# Whether the next upload uses the same connection.
+# Returns whether the next upload can use the same connection.
 
 sub open {
 	my ($self) = @_;
@@ -56,7 +56,7 @@ sub close {
 	$c->close() if $c;
 }
 
-# The log lines that an operator sees, since the last call.
+# Returns the log lines since the last call, without the levels info and below.
 
 sub lines {
 	my ($self) = @_;
@@ -75,11 +75,11 @@ sub lines {
 }
 
 # Checks that the response is JSON with this status and code, that the log has
-# one line about it, and that nothing temporary is left: returns a list of
+# one line about it, and that no temporary data is left.  Returns a list of
 # faults.
 #
-# The rejection of a shard that names an unknown xorb also has a text for the
-# user, and on v2 comes in a frame.
+# If a shard names an unknown xorb, the response also has a text for the user,
+# and on v2 is a frame.
 #
 #     line   regex for the last line
 #     lines  maximum number of lines, 1

@@ -2,8 +2,8 @@ package Test::Xet::Rights;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Tests of rights: every route, method and kind of caller against a server,
-# with the expectations of t/rights/expect.def.
+# Tests of access rights: sends requests for every route and method, as every
+# kind of caller, and compares the responses with t/rights/expect.def.
 #
 #     my $rights = Test::Xet::Rights->new($t, hub => 'hub',
 #         api => { '/api' => 'repo', '/cas' => 'repo' });
@@ -12,30 +12,30 @@ package Test::Xet::Rights;
 #
 # Options:
 #
-#     hub      the matrix of the Hub, if there is one
-#     api      { location => its matrix }
+#     hub      name of the matrix of the Hub, if there is a Hub
+#     api      { location => name of its matrix }
 #     cas      a location that accepts files for repos; default /cas
 #     base     prefix of the Hub's paths; default ''
-#     space    the namespace of the private repo; default alice
-#     owner    the subject that owns it; default alice
-#     iss, aud the claims that tokens need
-#     public   the EdDSA private key that signs the tokens
-#     headers  of each request
-#     port     its number in the configuration
-#     maker    port of a server that creates the data, where the server under
-#              test permits no caller to do so
-#     keys     the folder of the keys; by default that of the test
-#     only     api: without the routes of the Hub
+#     space    namespace of the private repo; default alice
+#     owner    subject that owns the private repo; default alice
+#     iss, aud claims that tokens need
+#     public   EdDSA private key that signs the tokens
+#     headers  headers of each request
+#     port     port number in the configuration
+#     maker    port of a server that creates the data, if the server under
+#              test permits no caller to create data
+#     keys     folder of the keys; by default that of the test
+#     only     api: tests no routes of the Hub
 #     makes    headers of the caller that creates the files of the API, if the
 #              API has no repos
-#     names    a header names the caller
-#     brief    some callers, one version of each route, no HEAD
+#     names    1: a header names the caller
+#     brief    1: tests some callers, one version of each route, no HEAD
 #     through  [ server, port ] that gets the requests; $t creates the data
 #
 # A row of the table is several results.  All callers get the response that the
-# table states.  No caller without access learns anything of a thing.  A hidden
-# thing and a missing one give the same response.  A rejected request changes
-# nothing.
+# table states.  No response reveals anything about a thing to a caller without
+# access to that thing.  Hidden and missing things give the same response.  A
+# rejected request changes nothing.
 
 use warnings;
 use strict;
@@ -125,7 +125,7 @@ sub run {
 # --------------------------------------------------------------------------
 # callers and things
 
-# SPACE and OWNER stand for the namespace and owner of the configuration.
+# Replaces SPACE and OWNER by the namespace and owner of the configuration.
 
 sub expand {
 	my ($self, $text) = @_;
@@ -136,7 +136,7 @@ sub expand {
 		=~ s/OWNER/$self->{owner}/r =~ s/SPACE/$self->{space}/r;
 }
 
-# The name of a caller; undef if there is none.
+# Returns the name of a caller; undef if the caller has no name.
 
 sub who {
 	my ($caller) = @_;
@@ -144,7 +144,7 @@ sub who {
 	return $caller->{sub} // (($caller->{header} // '') =~ /:(.*)/)[0];
 }
 
-# The things that S, O, A and N mean for a caller.
+# Returns the thing that S, O, A or N means for a caller.
 
 sub thing {
 	my ($self, $letter, $caller) = @_;
@@ -156,9 +156,9 @@ sub thing {
 		: $letter eq 'A' ? $self->{scenes}{api} : $self->{none};
 }
 
-# The headers of a caller.  They stay the same unless the caller is marked
-# fresh, for data that was created just now.  In requests for buckets, a token
-# for a repo becomes one for a bucket.
+# Returns the headers of a caller, which are the same for each request.  A
+# caller marked "fresh" gets new ones, for data that was created just now.  In
+# requests for buckets, a token for a repo becomes a token for a bucket.
 
 sub headers {
 	my ($self, $caller, $kind) = @_;
@@ -195,7 +195,7 @@ sub new_headers {
 		defined $c{header} ? split(/:/, $c{header}) : () };
 }
 
-# The callers that have a row in a matrix and fit this configuration.
+# Returns the callers that have a row in a matrix and fit this configuration.
 
 sub callers {
 	my ($self, $matrix) = @_;
@@ -305,7 +305,7 @@ sub method {
 	my (@bad, @told, @unlike);
 	my $before = $self->state();
 
-	# rejected requests come first
+	# first the requests that are rejected, then the others
 
 	for my $allowed (0, 1) {
 		my @jobs = $self->jobs($matrix, $route, $allowed);
@@ -330,7 +330,7 @@ sub method {
 }
 
 # Returns the pairs of callers and things to request.  Callers that always get
-# 401 or 403 request only the first and the last thing, which does not exist.
+# 401 or 403 request only the first thing and the last one, which is missing.
 
 sub jobs {
 	my ($self, $matrix, $route, $allowed) = @_;
@@ -448,8 +448,8 @@ sub pipeline {
 	}
 }
 
-# The state that no rejected request may change: everything with a name or an
-# owner.
+# Returns a digest of the state that no rejected request may change: everything
+# with a name or an owner.
 
 sub state {
 	my ($self) = @_;
@@ -472,7 +472,7 @@ EOQ
 # --------------------------------------------------------------------------
 # what a response reveals
 
-# The private things that a caller may see by a matrix.
+# Returns the private things that a caller may see according to a matrix.
 
 sub sees {
 	my ($self, $matrix, $caller) = @_;
@@ -495,8 +495,8 @@ sub sees {
 		|| (who($caller) // '') =~ /^(?:bob|root)$/
 		|| ($caller->{by} // '') =~ /^bob/;
 
-	# the data that the caller has sent; with a token for one repo, that
-	# repo's
+	# the data that the caller has sent; with a token for one repo, only the
+	# data of that repo
 
 	if ((who($caller) // $caller->{by} // '') =~ /^owner|^OWNER$/
 		|| $cell =~ /^o/ && !$caller->{repo} && !$caller->{given})
@@ -547,8 +547,8 @@ sub marks_of {
 	};
 }
 
-# The differences between responses for a hidden thing and for a missing one,
-# except for their names.
+# Returns the differences between the responses for a hidden and for a missing
+# thing, except for the names of the things.
 
 sub unlike {
 	my ($self, @jobs) = @_;
@@ -593,7 +593,7 @@ sub plain {
 # --------------------------------------------------------------------------
 # what no row covers
 
-# The other methods of a path return nothing and change nothing.
+# Checks that the other methods of a path return nothing and change nothing.
 
 sub other_methods {
 	my ($self) = @_;
@@ -661,8 +661,8 @@ sub other_method {
 	return @bad;
 }
 
-# URLs of LFS: valid for one object of one repo, one direction, and a limited
-# time.
+# Tests LFS URLs: each is valid for one object of one repo, for download or for
+# upload, and for a limited time.
 
 sub row_urls {
 	my ($self) = @_;
@@ -705,7 +705,7 @@ sub row_urls {
 		'no longer public' => [ $urls->{turned}{upload}, 'm' ],
 		'made again' => [ $urls->{again}{upload}, 'm' ]);
 
-	# a read-only server accepts none
+	# a read-only server accepts no upload
 
 	my $closed = ($self->{table}->cell($self->{hub}, 'owner.admin',
 		'change') // '') =~ /^f/;
@@ -720,7 +720,7 @@ sub row_urls {
 	verdict('URLs of LFS: each only for its purpose', @bad);
 }
 
-# A URL signed the way the server does, but with a key of another purpose.
+# Returns a URL signed as the server does, but with a key for another purpose.
 
 sub forged {
 	my ($self, $key, $writes) = @_;

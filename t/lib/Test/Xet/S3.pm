@@ -19,13 +19,13 @@ package Test::Xet::S3;
 # Options of new():
 #
 #     server  moto, s3proxy, garage, s3s, radosgw; $XET_TEST_S3, else moto.
-#             t/clients/setup.sh installs moto, "make s3-servers" the others
-#     dir     its folder; by default its own, removed with it
-#     bucket  xet
-#     port    by default a free one
-#     addr    127.0.0.1; moto also supports another
-#     user    owner of the credentials file, when the test is root
-#     start   0: do not start it yet
+#             t/clients/setup.sh installs moto, "make s3-servers" the rest
+#     dir     folder of the store, removed with it; by default its own
+#     bucket  name of the bucket, xet
+#     port    port of the server; by default a free one
+#     addr    address of the server, 127.0.0.1; only moto supports another one
+#     user    owner of the credentials file, if the test is root
+#     start   0: does not start the server yet
 #
 # t/README.md has a table of what each server supports, printed by
 # t/clients/s3_table.pl.
@@ -96,7 +96,7 @@ sub class_of {
 	return "Test::Xet::S3::$server";
 }
 
-# Why the server is unavailable on this machine, '' if it is available.
+# Returns why the server is unavailable on this machine, '' if it is available.
 
 sub missing {
 	my ($class, $name) = @_;
@@ -118,7 +118,8 @@ sub secret { return $_[0]->{secret} }
 sub credentials { return "$_[0]->{dir}/credentials" }
 sub pid { return $_[0]->{pid} }
 
-# Keys in a form that all servers accept; Garage has the strictest rules.
+# Returns new keys in a form that all servers accept; Garage has the strictest
+# rules.
 
 sub new_keys {
 	my ($self) = @_;
@@ -129,8 +130,8 @@ sub new_keys {
 		sha256_hex("secret $n"));
 }
 
-# The credentials file of the client: with the valid keys, or those that a test
-# gives.
+# Writes the client's credentials file with the valid keys, or with keys that a
+# test gives.
 
 sub write_credentials {
 	my ($self, %o) = @_;
@@ -159,11 +160,11 @@ sub write_credentials {
 # the process; each server's class defines how to run it, and may override
 # everything
 
-#     lacks()    why it can't run here
-#     prepare()  files that it needs, before its first start
-#     command()  ([ program and arguments ], options of spawn())
-#     ready()    after the first start: keys, and the like
-#     rekey()    only the keys in {key} and {secret} are valid from now on
+#     lacks()    returns why the server can't run here
+#     prepare()  writes the files that it needs, before its first start
+#     command()  returns ([ program and arguments ], options of spawn())
+#     ready()    called after the first start, to create keys and the like
+#     rekey()    makes the keys in {key} and {secret} the only valid ones
 
 sub time { return CORE::time() }
 sub lacks { return '' }
@@ -184,7 +185,8 @@ sub start {
 	$self->ready() unless $self->{was_ready}++;
 }
 
-# Any response will do; an anonymous request gets 403.
+# Waits for any response; a server that runs rejects an anonymous request with
+# 403.
 
 sub wait_answer {
 	my ($self) = @_;
@@ -208,7 +210,7 @@ sub log {
 	return substr(slurp("$self->{dir}/server.log", 1) // '', -4000);
 }
 
-# A graceful stop, like that of a service.
+# Stops the server gracefully, as a service manager does.
 
 sub stop {
 	my ($self) = @_;
@@ -236,7 +238,7 @@ sub end {
 	reap($pid, 5);
 }
 
-# Connections stay open, without any response on them.
+# Makes the server hang: connections stay open, and get no response.
 
 sub freeze {
 	my ($self) = @_;
@@ -257,8 +259,8 @@ sub processes {
 }
 
 # Sets new keys and makes the old ones invalid.  With file => 0 the client's
-# file keeps the old ones.  With token, which only moto supports, they are
-# those of a session.
+# file keeps the old keys.  With token, which only moto supports, the new keys
+# are those of a session.
 
 sub rotate {
 	my ($self, %o) = @_;
@@ -284,14 +286,14 @@ sub DESTROY {
 # --------------------------------------------------------------------------
 # requests that bypass any proxy between a client and the store
 
-# A request for an object, or for the bucket if the name is ''.  Options:
+# Sends a request for an object, or for the bucket if the name is ''.  Options:
 #
 #     query, headers, body
-#     port     of a proxy
-#     bucket   another one, '' for none
-#     presign  the signature is in the URL, valid for so many seconds
-#     vhost    1: the bucket is in the name of the host, xet.localhost, which
-#              is 127.0.0.1 to curl; an endpoint for that is vhost_endpoint()
+#     port     port of a proxy to send the request to
+#     bucket   another bucket, '' for none
+#     presign  puts the signature into the URL; validity in seconds
+#     vhost    1: the bucket is in the host name, xet.localhost, which curl
+#              resolves to 127.0.0.1; the endpoint for that is vhost_endpoint()
 #     http     { options of Test::Xet::HTTP }
 #
 # and those of Test::Xet::Sigv4.
@@ -354,7 +356,7 @@ sub delete {
 	return $self->request('DELETE', $name, %o);
 }
 
-# The same, for requests that must succeed.
+# Sends a request that must succeed.
 
 sub must {
 	my ($self, $method, $name, %o) = @_;
@@ -378,7 +380,8 @@ sub make_bucket {
 sub drop_bucket {
 	my ($self) = @_;
 
-	# a store that can't list multipart uploads deletes the bucket anyway
+	# a store that can't list multipart uploads deletes the bucket even with
+	# them
 
 	my $lists = $self->get('', query => { uploads => '' })->{status} != 501;
 
@@ -391,7 +394,7 @@ sub drop_bucket {
 	$self->must('DELETE', '');
 }
 
-# { name => size } of the objects whose names begin with a prefix.
+# Returns { name => size } for all objects whose names begin with a prefix.
 
 sub objects {
 	my ($self, $prefix) = @_;
@@ -414,7 +417,8 @@ sub objects {
 	return \%objects;
 }
 
-# Multipart uploads that are neither completed nor aborted: ({ name, id }).
+# Returns the multipart uploads that are neither completed nor aborted, as ({
+# name, id }).
 
 sub uploads {
 	my ($self, $prefix) = @_;
@@ -426,7 +430,7 @@ sub uploads {
 		$xml =~ m!<Upload>(.*?)</Upload>!sg;
 }
 
-# The text of the first element of a name.
+# Returns the text of the first element with a name.
 
 sub text {
 	my ($xml, $name) = @_;
@@ -442,7 +446,7 @@ sub text {
 	return $text;
 }
 
-# The code of an S3 error.
+# Returns the code of an S3 error.
 
 sub code {
 	my ($r) = @_;

@@ -2,8 +2,8 @@ package Test::Xet::S3Fault;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A proxy between a client and a store that injects faults.
-# Host and all other headers pass unchanged, so signatures stay valid.
+# A proxy that injects faults between a client and a store.  It changes no
+# headers, not even Host, so signatures stay valid.
 #
 #     my $fault = Test::Xet::S3Fault->new($s3, dir => $t->dir() . '/fault');
 #
@@ -17,8 +17,8 @@ package Test::Xet::S3Fault;
 #
 # Options of new():
 #
-#     dir     its own folder, removed with the proxy
-#     port    by default a free one
+#     dir     folder of the proxy, removed with it
+#     port    port of the proxy; by default a free one
 #     tls     1: TLS; certificate() is the file to trust.  Or the files
 #             { pem => ..., key => ... } of an existing certificate
 #
@@ -26,29 +26,30 @@ package Test::Xet::S3Fault;
 # several rules match, the oldest applies:
 #
 #     op      a method, or an S3 operation: PutObject, UploadPart,
-#             CopyObject, CompleteMultipartUpload, ListObjectsV2 ...; or any
-#     match   a Python regular expression for the target as it was sent
+#             CopyObject, CompleteMultipartUpload, ListObjectsV2 ...; by
+#             default any
+#     match   Python regular expression for the target as it was sent
 #     skip    number of matching requests that pass first
-#     count   number of requests that fail, undef: all
+#     count   number of requests that fail; undef: all
 #     do      the fault:
 #
 #       status   responds instead of the store, after the request: status
 #                (500), S3 code, retry_after, body, headers => [ 'A: b' ].
-#                early => 1: before the body, then closes.  done => 1:
-#                after the store has executed the request
+#                early => 1: responds before the body, then closes.
+#                done => 1: responds after the store has executed the request
 #       drop     closes after the head; the store sees nothing
-#       wait     waits ms before anything reaches the store
+#       wait     waits ms before it sends anything to the store
 #       hold     waits ms before the response, after the store is done.  With
 #                free => 1, wait and hold end early when the rule is cleared
 #       lost     closes after the store has responded, without a response
-#       cut      closes within the body, at half of it or after "at" bytes
+#       cut      closes within the body: in the middle, or after "at" bytes
 #       stall    pauses at the same point for ms, then continues
 #       flip     changes bits (mask) of the byte at that point
 #       slow     forwards a body at rate bytes a second
 #
-#     way     which body: answer (the response), or request
-#     at      offset in it, in bytes
-#     reset   1: the connection is reset instead of closed
+#     way     the body to fault: answer (the response), or request
+#     at      offset in that body, in bytes
+#     reset   1: resets the connection instead of closing it
 
 use warnings;
 use strict;
@@ -162,7 +163,7 @@ sub add {
 	return $self->say('add', %rule)->{rule};
 }
 
-# Clears one rule, or all.
+# Clears one rule, or all rules.
 
 sub clear {
 	my ($self, $rule) = @_;
@@ -170,7 +171,7 @@ sub clear {
 	$self->say('clear', $rule ? (rule => $rule) : ());
 }
 
-# The number of requests that a rule has failed.
+# Returns the number of requests that a rule has failed.
 
 sub used {
 	my ($self, $rule) = @_;
@@ -178,16 +179,17 @@ sub used {
 	return $self->say('used', rule => $rule)->{used};
 }
 
-# Counters since zero(): requests; op and method, { name => count }; bytes of
-# bodies sent to and received from the store; connections, open, most_open (the
-# peak), and the same of requests: busy, most_busy.
+# stats() returns counters since zero(): requests; op and method, as { name =>
+# count }; bytes of bodies sent to and received from the store; connections,
+# open connections, and their peak, most_open; busy, the requests in progress,
+# and their peak, most_busy.
 
 sub stats { return $_[0]->say('stats') }
 sub zero { $_[0]->say('zero') }
 
-# The requests of an operation or method, or all, that have ended since zero():
-# { method, op, target, headers, status, fault (number of the rule, 0), sent,
-# got, began, took }.
+# Returns the requests of an operation or method, or all requests, that have
+# ended since zero(), as { method, op, target, headers, status, fault (number of
+# the rule, or 0), sent, got, began, took }.
 
 sub seen {
 	my ($self, $op) = @_;
@@ -196,7 +198,8 @@ sub seen {
 		@{ $self->say('seen')->{seen} };
 }
 
-# Resets all connections; also closes the port, and opens it again.
+# drop() resets all connections; close() also closes the port, and open() opens
+# the port again.
 
 sub drop { $_[0]->say('drop') }
 sub close { $_[0]->say('close') }

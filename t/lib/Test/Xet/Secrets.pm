@@ -8,7 +8,7 @@ package Test::Xet::Secrets;
 #     note_secrets($text);
 #     my @lines = secrets_in($file);
 #
-# Lines of the debug log are nginx's own and do not count.
+# Lines of the debug log are nginx's own and are not searched.
 
 use warnings;
 use strict;
@@ -19,7 +19,8 @@ our @EXPORT = qw/ note_secrets secrets_in secret_logs /;
 
 my %seen;
 
-# Only short bodies are searched, because bodies of files are not text.
+# Records the secrets of a text.  Bodies of files are not text, so long bodies
+# are not searched.
 
 sub note_secrets {
 	my ($text) = @_;
@@ -34,8 +35,8 @@ sub note_secrets {
 		/^Authorization: Basic ([\w+\/]{32,})/mgi;
 }
 
-# The words of a line are looked up in a hash, so the number of secrets does
-# not matter.
+# Returns the lines of a file that contain a recorded secret.  Looks up the
+# words of each line in a hash, so the number of secrets does not matter.
 
 sub secrets_in {
 	my ($file) = @_;
@@ -47,7 +48,7 @@ sub secrets_in {
 	while (my $line = <$f>) {
 		next if $line =~ /\[debug\]/;
 
-		# continuation lines of a message in a debug log
+		# in a debug log, such lines continue a message
 
 		next if $file =~ /error/ && $line !~ m!^\d{4}/\d\d/\d\d !;
 		next unless grep { $seen{$_} || $seen{s/^hf_//r} }
@@ -59,7 +60,8 @@ sub secrets_in {
 	return @lines;
 }
 
-# The logs that a configuration names; none for an nginx without the module.
+# Returns the logs that a configuration names; none for an nginx without the
+# module.
 
 sub secret_logs {
 	my ($conf) = @_;

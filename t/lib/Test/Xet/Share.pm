@@ -10,24 +10,24 @@ package Test::Xet::Share;
 #     my $share = Test::Xet::Share->new($folder, $mount);
 #
 #     $share->stale(2);                 # the next 2 opens or reads: ESTALE
-#     $share->seen('negative');         # count of outdated ENOENT results
+#     $share->seen('negative');         # number of outdated ENOENT results
 #     $share->stop();
 #
 # It imitates these properties of NFS:
 #
 #     - close-to-open: an opened file has the bytes that it had when another
-#       machine closed it; its size may be older until then
+#       machine last closed it; its size may be older
 #     - a name that was not found stays missing for "negative" seconds, even
-#       after another machine has created it, until the folder is opened and
-#       has changed
+#       after another machine has created it, unless the folder has changed
+#       and is opened again
 #     - attributes and names are cached for "cache" seconds
-#     - a file that another machine has removed is ESTALE to a process that has
-#       it open; one that this machine has removed stays open to the process,
-#       under another name
+#     - if another machine removes a file, a process that has it open gets
+#       ESTALE; if this machine removes it, the file stays open, under
+#       another name
 #     - no files without a name (O_TMPFILE)
 #
-# It does not imitate the protocol, locks, delegations, and the restart of a
-# server after a crash.
+# It does not imitate the protocol, locks, delegations, or a server that
+# restarts after a crash.
 
 use warnings;
 use strict;
@@ -39,7 +39,7 @@ use Time::HiRes qw/ time /;
 
 use Test::Xet::Process qw/ own owned reap slurp spew wait_for /;
 
-# Why a share is not possible here.
+# Returns why a share is not possible here, '' if it is possible.
 
 sub lacks {
 	return 'no /dev/fuse' unless -w '/dev/fuse';
@@ -48,8 +48,8 @@ sub lacks {
 	return '';
 }
 
-#     cache     seconds, 30
-#     negative  seconds, 30
+#     cache     seconds that attributes and names are cached, 30
+#     negative  seconds that missing names are cached, 30
 #     hard      1: files that are removed while open are not renamed
 
 sub new {
@@ -104,13 +104,13 @@ sub serve {
 	my ($self) = @_;
 
 	my %missing;		# path => time of its ENOENT
-	my %changed;		# folder => its mtime when opened
+	my %changed;		# folder => mtime at its last opening
 
 	my $real = sub { return "$self->{folder}$_[0]" };
 	my $told = sub { return $_[0] ? 0 : -($! + 0 || EIO) };
 	my $is = sub { delete $missing{$_[0]} };
 
-	# changes by this machine are visible to it at once
+	# changes by this machine are visible to it immediately
 
 	my $do = sub {
 		my ($name, $code) = @_;

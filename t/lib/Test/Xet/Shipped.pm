@@ -10,8 +10,8 @@ package Test::Xet::Shipped;
 #     $s->url('/api/health');
 #     $s->env()->{XET_STORE};      variables of DIR/env
 #     $s->get('/status')->{status};
-#     $s->requests();              since the last call
-#     $s->received('xorbs');       bytes, by the metrics
+#     $s->requests();              the requests since the last call
+#     $s->received('xorbs');       received bytes, according to the metrics
 #     $s->done();                  stops it, and checks what is left
 
 use warnings;
@@ -29,7 +29,8 @@ use Test::Xet::Process qw/
 
 my @live;
 
-# Below /tmp, which postgres and www-data can access when the test is root.
+# Uses a folder in /tmp, which postgres and www-data can access if the test is
+# root.
 
 sub new {
 	my ($class, %env) = @_;
@@ -71,7 +72,7 @@ sub script {
 sub dir { return $_[0]->{dir} }
 sub url { return "http://127.0.0.1:$_[0]->{port}$_[1]" }
 
-# The variables that DIR/env sets, as a shell reads them.
+# Returns the variables that DIR/env sets, as a shell reads them.
 
 sub env {
 	my ($self) = @_;
@@ -92,13 +93,14 @@ sub http {
 
 sub get { return shift->http('GET', @_) }
 
-# Lines that the error log must have.
+# Sets a regex for error log lines that are expected.
 
 sub allow { $_[0]->{allow} = $_[1] }
 
 sub log { return slurp("$_[0]->{dir}/nginx/logs/error.log", 1) // '' }
 
-# The requests since the last call, [ method, path, status, bytes sent ].
+# Returns the requests since the last call, as [ method, path, status, bytes
+# sent ].
 
 sub requests {
 	my ($self) = @_;
@@ -119,8 +121,8 @@ sub received {
 		"xet_received_bytes_total{route=\"$route\"}" } // 0;
 }
 
-# The processes that run in the folder: nginx by its prefix, PostgreSQL by its
-# directory.
+# Returns the processes that run in the folder: nginx by its prefix, PostgreSQL
+# by its directory.
 
 sub processes {
 	my ($self) = @_;

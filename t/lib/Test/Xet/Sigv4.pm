@@ -13,11 +13,11 @@ package Test::Xet::Sigv4;
 #
 #     Test::Xet::HTTP->request($port, 'GET', $r->{target}, $r->{headers});
 #
-# presign() takes the same arguments and expires => seconds: the target then
-# carries the whole signature, and headers are the signed headers.  More
-# arguments for both:
+# presign() takes the same arguments and expires => seconds.  Its target
+# contains the whole signature; its headers are the signed headers.  Further
+# arguments of both functions:
 #
-#     time     of the signature, seconds since 1970; by default now
+#     time     time of the signature, seconds since 1970; by default now
 #     token    session token
 #     payload  value of x-amz-content-sha256; by default the body's hash, in
 #              a URL UNSIGNED-PAYLOAD; undef sends no such header
@@ -97,7 +97,7 @@ sub scope {
 	return substr($date, 0, 8) . "/$o->{region}/s3/aws4_request";
 }
 
-# The headers to sign: names in lower case, without the loose headers.
+# Returns the headers to sign: names in lower case, without the loose headers.
 
 sub signed_headers {
 	my ($o, %headers) = @_;

@@ -2,23 +2,23 @@ package Test::Xet::Soak;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two nodes share one store and one database; the requests to them run
-# concurrently, in an order that the seed determines.  See t/soak/soak.pl.
+# Two nodes share one store and one database, and get concurrent requests in an
+# order that the seed determines.  See t/soak/soak.pl.
 #
 # A request is
 #
 #     { text, subject, node, method, uri, headers, body,
 #       add, del  files that it registers or removes
 #       done      sub { response, unknown }; unknown: it may have taken effect
-#       chunked   1
-#       abort     aborts after so many bytes of the body, or of the response
+#       chunked   1: chunked coding
+#       abort     number of bytes of the body or response before an abort
 #       del_all   1: removes all files of the subject's repo
-#       gc        1, and no other member: a collection during the others
+#       gc        1, and no other member: a collection during other requests
 #       slow      read rate, in bytes a second
 #       line      requests to pipeline on one connection }
 #
-# and a phase is a list of requests.  A result that no client should have seen
-# is a violation: it dies with { class, text, about }.
+# and a phase is a list of requests.  A result that no client should see is a
+# violation: it dies with { class, text, about }.
 
 use warnings;
 use strict;
@@ -37,10 +37,10 @@ use Test::Xet::Soak::Collect;
 use Test::Xet::Soak::Model;
 use Test::Xet::Soak::Random;
 
-#     mode      of the model
+#     mode      mode of the model
 #     seed, subjects, part_steps
 #     without   { operation or fault to leave out => 1 }
-#     verbose   print all responses
+#     verbose   1: prints all responses
 
 sub new {
 	my ($class, %o) = @_;
@@ -85,7 +85,7 @@ sub new {
 	return $self;
 }
 
-# Removes a safeguard of the database; the run must report a violation.
+# Removes a safeguard of the database.  The run must then report a violation.
 
 sub break {
 	my ($t, $what) = @_;
@@ -111,7 +111,7 @@ sub break {
 	$t->sql($text);
 }
 
-# Options that an operator may have enabled for other pages.
+# Returns directives that an operator may have enabled for other pages.
 
 sub filters {
 	return ('gzip on;', 'gzip_types *;', 'gzip_min_length 1;',
@@ -126,7 +126,7 @@ sub locations {
 	$api =~ s/xet_access repo/xet_access store/ if $mode ne 'repo';
 	$api =~ s/xet_auth token;/xet_auth off;/ if $mode eq 'store';
 
-	# the same API for the subject "the whole"
+	# the same API in another location, for the subject "the whole"
 
 	my $store = $whole ? $api : '';
 
@@ -165,8 +165,8 @@ location /ssi/ {
 EOF
 }
 
-# The checks at the end: all damaged data is sent again, all files are right,
-# and nginx stops cleanly.
+# Makes the last checks: sends all damaged data again, reads all files, and
+# stops nginx, which must exit cleanly.
 
 sub last_step {
 	my ($self) = @_;
@@ -199,7 +199,7 @@ sub summary {
 		sort keys %{ $self->{answers} });
 }
 
-# Stops without the tests that Test::Xet adds for a single test.
+# Stops everything without the checks that Test::Xet makes for a single test.
 
 sub finish {
 	my ($self) = @_;
@@ -238,7 +238,8 @@ sub violation {
 		step => $self->{step}, steps => [ keys %steps ] };
 }
 
-# The last log lines of the servers above the level notice.
+# Returns the last lines of the servers' logs, without the levels notice and
+# below.
 
 sub said {
 	my ($self) = @_;
@@ -255,7 +256,7 @@ sub said {
 	} @{ $self->{nodes} };
 }
 
-# The first report of a sanitizer.
+# Returns the first sanitizer report in the lines.
 
 sub report {
 	my ($first) = grep { $_[$_] =~ /Sanitizer|==\d+==/ } 0 .. $#_;
@@ -275,7 +276,7 @@ sub lines {
 	return @lines;
 }
 
-# The log lines about files and xorbs.
+# Returns the lines of our own log about files and xorbs.
 
 sub history {
 	my ($self, @about) = @_;
@@ -314,7 +315,7 @@ sub headers {
 	return \%headers;
 }
 
-# The subject "the whole" uses another location.
+# Returns the URI of a request; the subject "the whole" uses another location.
 
 sub uri_of {
 	my ($self, $req) = @_;
@@ -352,7 +353,7 @@ sub head_of {
 			sort keys %$headers), '', '');
 }
 
-# The bytes of a request, in pieces.  The last one ends it.
+# Returns the bytes of a request, in pieces.  The last piece ends the request.
 
 sub pieces {
 	my ($self, $rng, $req) = @_;
@@ -379,10 +380,10 @@ sub pieces {
 	return ($head, @pieces);
 }
 
-# Runs requests concurrently.  All but the last piece of each are sent in
-# turns, then the last pieces in a row.
+# Runs requests concurrently.  Sends all but the last piece of each request in
+# turns, then all last pieces.
 #
-#     fault  sub { } to run halfway; it may cause lost responses
+#     fault  sub { } to run in the middle; responses may be lost then
 
 sub phase {
 	my ($self, $rng, $reqs, %o) = @_;
@@ -442,7 +443,8 @@ sub phase {
 		delete $_->{fault} for map { $_, @{ $_->{line} || [] } } @$reqs;
 	}
 
-	# each object refers to itself by its final callback and is never freed
+	# each object refers to itself by its final callback and would never be
+	# freed
 
 	delete @$_{qw/ before done /}
 		for map { $_, @{ $_->{line} || [] } } @$reqs;
@@ -502,7 +504,7 @@ sub answer {
 		return if $r->{error} || !$r->{status};
 	}
 
-	# a further request on the connection gets its own response next
+	# the next request on the connection gets its own response
 
 	my $fault = $reqs[-1]{fault};
 
@@ -552,8 +554,8 @@ sub judge {
 	$req->{done}->($r, $unknown);
 }
 
-# Whether a concurrent request adds or deletes the same file for the same
-# tenant, or for any tenant that it affects.
+# Returns whether a concurrent request adds or deletes the same file for the
+# same tenant, or for any tenant that the request affects.
 
 sub races {
 	my ($self, $req, $file, $what, $meets) = @_;
@@ -594,8 +596,8 @@ sub settle {
 }
 
 # Returns the workers that have not reconnected since PostgreSQL refused them a
-# session; the health checks may have reached other workers.  A new worker may
-# have the process id of an earlier one.
+# session.  Health checks do not show this, as other workers may serve them.  A
+# new worker may have the process id of an earlier one.
 
 sub cut_off {
 	my ($node) = @_;
@@ -614,9 +616,9 @@ sub cut_off {
 	return grep { $failed{$_} } $node->worker_pids();
 }
 
-# To the server, a virtual machine that is paused, or that swaps, looks like a
-# PostgreSQL that does not respond.  A process that only sleeps distinguishes
-# such a pause from a busy machine.
+# Starts a process that only sleeps.  It detects that the virtual machine was
+# paused or swapped, which to the server looks like a PostgreSQL that does not
+# respond.  A merely busy machine does not delay the process that long.
 
 sub watch {
 	my ($file) = @_;
@@ -644,8 +646,8 @@ sub watch {
 	return $pid;
 }
 
-# A pause in the last minute; the sleeping process may need a moment to report
-# it.
+# Returns whether there was a pause in the last minute.  The sleeping process
+# may need a moment to report a pause.
 
 sub stood_still {
 	my ($self) = @_;
@@ -661,7 +663,7 @@ sub stood_still {
 	return 1;
 }
 
-# Log lines that no run should have, since the last call.
+# Returns the log lines since the last call that no run should have.
 
 sub complaints {
 	my ($self) = @_;
@@ -691,7 +693,8 @@ sub complaints {
 		!grep { $line =~ $_ } @{ $self->{allow} || [] } } @lines;
 }
 
-# UBSan does not check nginx itself.
+# Returns whether a line is a fault.  UBSan reports about nginx's own sources do
+# not count.
 
 sub bad_line {
 	my ($line) = @_;

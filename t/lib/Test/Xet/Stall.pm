@@ -2,7 +2,7 @@ package Test::Xet::Stall;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Makes system calls of a server hang, and moves its clock, with the preloaded
+# Makes system calls of a server hang and shifts its clock, by preloading
 # t/tools/stall.c.
 
 use warnings;
@@ -41,7 +41,7 @@ sub env {
 			'verify_asan_link_order=0') };
 }
 
-# Makes calls hang until release().
+# Makes calls of this name hang until release().
 
 sub hold {
 	my ($self, $call) = @_;
@@ -50,7 +50,7 @@ sub hold {
 	spew("$self->{dir}/$call", '');
 }
 
-# The number of calls that hang since hold(); waits for as many.
+# Waits until at least n calls hang since hold(), by default one.
 
 sub wait_held {
 	my ($self, $call, $n, $timeout) = @_;
@@ -60,7 +60,7 @@ sub wait_held {
 	});
 }
 
-# Sets the clock of the server, as returned by time(), so many seconds ahead.
+# Sets the server's clock, as returned by time(), this number of seconds ahead.
 
 sub set_clock {
 	my ($self, $seconds) = @_;

@@ -2,8 +2,8 @@ package Test::Xet::State;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The state while a test runs (files, descriptors and memory of the workers)
-# and what must not be left after it.  Methods of Test::Xet.
+# Methods of Test::Xet that report descriptors and memory of the workers, and
+# check that a test leaves no files, descriptors or sessions.
 
 use warnings;
 use strict;
@@ -25,8 +25,8 @@ sub files_below {
 	return sort @files;
 }
 
-# Descriptors (a count) and resident memory (KiB) of a process, by default
-# the first worker.
+# Return the number of descriptors, and the resident memory in KiB, of a
+# process; by default of the first worker.
 
 sub fds {
 	my ($self, $pid) = @_;
@@ -41,22 +41,23 @@ sub rss {
 	return Test::Xet::Process::rss($pid // ($self->worker_pids())[0]);
 }
 
-# From now on the number of the workers' descriptors must not grow, except for
-# sessions of PostgreSQL; the test must close its own connections before the
-# end.
+# Records the workers' descriptors.  At the end of the test there may be no new
+# ones, except for sessions of PostgreSQL; the test must close its own
+# connections before the end.
 
 sub fds_mark {
 	my ($self) = @_;
 
-	# in this order: a session has its socket before the server lists it
+	# in this order: the socket of a session exists before the server lists
+	# the session
 
 	$self->{marks_sessions} = { map { $_ => 1 } $self->sessions() };
 	$self->{marks} = { map { $_ => $self->own_fds($_) }
 		$self->worker_pids() };
 }
 
-# All except connections to the bucket, of which a limited number is kept for
-# reuse.
+# Returns all descriptors except connections to the bucket, of which the server
+# keeps a limited number for reuse.
 
 sub own_fds {
 	my ($self, $pid) = @_;
@@ -79,7 +80,7 @@ sub own_fds {
 		keys %$fds };
 }
 
-# The present sessions of the server; none if it can't be queried.
+# Returns the present sessions of the server; none if it can't be queried.
 
 sub sessions {
 	my ($self) = @_;
@@ -99,8 +100,8 @@ sub check_fds {
 	my $then = $self->{marks_sessions};
 	my @grown;
 
-	# new sockets and sessions, each by identity: a psql session that was
-	# about to end would falsify a difference of counts
+	# compares sockets and sessions one by one: their numbers alone would be
+	# misleading if a psql session was about to end
 
 	wait_for(5, sub {
 		my $sessions = 0;
@@ -136,7 +137,7 @@ sub check_fds {
 	}
 }
 
-# No file of the store may stay open after the last request; nginx itself
+# Checks that no file of the store is open after the last request.  nginx itself
 # reports sockets left open when it stops.
 
 sub check_files {

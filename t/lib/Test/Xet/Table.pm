@@ -3,7 +3,7 @@ package Test::Xet::Table;
 # Copyright (C) the ngx_http_xet_module authors
 
 # Runs real clients against a server that is a Hub.  Each row is one result of
-# the test, with the row's name.
+# the test, with the name of the row.
 #
 #     my $t = Test::Xet->new(Test::Xet::Table::hub());
 #     my $table = Test::Xet::Table->new($t);
@@ -14,14 +14,14 @@ package Test::Xet::Table;
 #
 # Options of all three:
 #
-#     machine  name of the machine whose caches it uses; by default its own
-#     token    its token; by default hf_test, none if it is ''
+#     machine  name of the machine whose caches it uses; by default a new one
+#     token    token of the client; hf_test by default, '' for none
 #     env      { additional environment }
 #
 # Options of hf() and program():
 #
-#     fails    the program must fail
-#     prints   its output must match
+#     fails    1: the program must fail
+#     prints   regex for its output
 #
 # Options of script():
 #
@@ -40,9 +40,10 @@ use Test::Xet::Real;
 # --------------------------------------------------------------------------
 # the server
 
-# Returns options of Test::Xet->new().  $who: lines for the Hub's location, for
-# instance to require tokens; by default every caller is "me".  $more: locations
-# to add.  Requests are logged, and /page/ has the files that a browser needs.
+# Returns options of Test::Xet->new().  $who adds lines to the Hub's location,
+# for instance to require tokens; by default every caller is "me".  $more adds
+# locations.  Requests are logged, and /page/ has the files that a browser
+# needs.
 
 sub hub {
 	my ($who, $more) = @_;
@@ -72,8 +73,8 @@ $more
 EOF
 }
 
-# Writes the two files of conf that make a server a mirror of another Hub, for
-# a configuration that includes them.  $valid replaces cache times of a minute.
+# Writes the two files of conf that make a server a mirror of another Hub, for a
+# configuration that includes them.  $valid replaces cache times of one minute.
 
 sub mirror {
 	my ($t, $hub, $valid) = @_;
@@ -98,7 +99,7 @@ sub new {
 
 sub dir { return $_[0]->{dir} }
 
-# The requests since the last call, [ method, path, status, bytes ].
+# Returns the requests since the last call, as [ method, path, status, bytes ].
 
 sub requests {
 	my ($self) = @_;
@@ -111,7 +112,7 @@ sub requests {
 	return map { [ (split(/ /))[0 .. 3] ] } split(/\n/, $new);
 }
 
-# The bytes that were sent for paths, with Xet or without.
+# Returns the bytes uploaded to matching paths, with Xet or without.
 
 sub sent {
 	my ($path, @requests) = @_;
@@ -155,7 +156,7 @@ sub machine {
 	return "$self->{dir}/$name";
 }
 
-# A complete environment, without variables of the caller.
+# Returns a complete environment, without the caller's variables for clients.
 
 sub env {
 	my ($self, $o) = @_;
@@ -197,7 +198,7 @@ sub program {
 }
 
 # Runs a script of t/clients that reports its rows itself, see hub_row.py;
-# returns those that have passed.
+# returns the rows that have passed.
 
 sub script {
 	my ($self, $name, $o, $program, $script, @args) = @_;
@@ -255,7 +256,7 @@ sub page {
 		or Test::More::diag($@);
 }
 
-# Turns a row into a result.
+# Reports a row as a result of the test.
 
 sub result {
 	my ($name, $o, $row, $said) = @_;

@@ -14,7 +14,8 @@ package Test::Xet::Token;
 use warnings;
 use strict;
 
-# Options of Test::Xet->new(), with more locations if any are given.
+# Returns options of Test::Xet->new(): tokens, repos, and further locations if
+# any are given.
 
 sub repos {
 	my ($more) = @_;
@@ -23,8 +24,8 @@ sub repos {
 		repo_api(), $more // (), token_location()));
 }
 
-# The same with an API without tokens: /api/ is for all callers, /repo/ for
-# tokens of a repo, /token-api/ for those of the store.
+# Returns the same options and an API without tokens: /api/ is for all callers,
+# /repo/ for tokens of a repo, /token-api/ for tokens of the store.
 
 sub beside {
 	return (http => token_directive(),
@@ -60,7 +61,8 @@ sub token_directive { return 'xet_token_key %%DIR%%/token.key;' }
 
 sub repo_api { return api('/api/', '') }
 
-# %%CAS%% of a configuration: the API that a Hub's tokens give access to.
+# Returns %%CAS%% of a configuration, the API that a Hub's tokens give access
+# to.
 
 sub cas { return api('/cas/', 'xet_api_base /cas;') }
 
@@ -82,7 +84,7 @@ location $path {
 EOF
 }
 
-# The location that auth() uses.
+# Returns the location that auth() uses.
 
 sub token_location {
 	return <<'EOF';
@@ -95,7 +97,7 @@ location ~ ^/token/(?<scope>[a-z]+)/(?<repo>[^@]*)@?(?<subject>.*)$ {
 EOF
 }
 
-# The file of token_directive(); any key works.
+# Writes the key file of token_directive(); any key works.
 
 sub token_key {
 	my ($self) = @_;
@@ -104,8 +106,8 @@ sub token_key {
 		'token:t1:' . 'ab' x 32 . "\n"));
 }
 
-# Headers with a token, which is requested once and reused; the repo may be
-# followed by "@" and a subject.
+# Returns headers with a token, which is requested once and reused.  The repo
+# may be followed by "@" and a subject.
 
 sub auth {
 	my ($self, $scope, $repo) = @_;

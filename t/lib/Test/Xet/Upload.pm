@@ -14,17 +14,17 @@ use Test::More ();
 
 use Test::Xet::Bytes;
 
-# Sends a file as its xorbs and one shard; dies unless every response is 200:
-# { hash, size, sha256, terms, xorbs (with "bytes" and "inserted"), shard,
-# result }.
+# Sends a file as its xorbs and one shard; dies unless every response is 200.
+# Returns { hash, size, sha256, terms, xorbs (with "bytes" and "inserted"),
+# shard, result }.
 #
-#     scheme, sizes, footer  of the xorbs, see make_xorb()
-#     xorb_chunks            most chunks in a xorb
+#     scheme, sizes, footer  options of make_xorb()
+#     xorb_chunks            maximum number of chunks in a xorb
 #     shard_footer           none, js, full
 #     sha256                 0: without a metadata row
-#     base                   /api/v1
-#     headers                { ... } of each request
-#     port                   of another server
+#     base                   path of the API, /api/v1
+#     headers                { ... }, headers of each request
+#     port                   port of another server
 #     send                   0: builds everything, sends nothing
 
 sub upload {
@@ -84,7 +84,7 @@ sub send_ok {
 	return $r;
 }
 
-# Uploads a xorb of the data as a result of the test: returns the result of
+# Uploads a xorb of the data, as a result of the test.  Returns the result of
 # make_xorb(), and the data.
 
 sub put_xorb {
@@ -102,8 +102,8 @@ sub put_xorb {
 	return $xorb;
 }
 
-# Registers a file of terms [ xorb, first chunk, end ]: ({ hash, size },
-# response).
+# Registers a file of terms [ xorb, first chunk, end ].  Returns ({ hash, size
+# }, response).
 
 sub put_file {
 	my ($t, @terms) = @_;
@@ -122,8 +122,8 @@ sub put_file {
 		$t->post('/api/v1/shards', \$shard->{bytes}));
 }
 
-# A xorb is full at 64 MiB of data, as those of hf_xet: incompressible data
-# takes more than that when stored.
+# Cuts data into xorbs.  A xorb is full at 64 MiB of data, as in hf_xet; if the
+# data is incompressible, it takes more than 64 MiB when stored.
 
 sub xorbs {
 	my ($data, %o) = @_;

@@ -14,9 +14,9 @@ package Test::Xet::Ztensor;
 #     $file->{bytes}; $file->{offset}{'w/data'};
 #
 # A component has dtype (f32) and data.  offset, length, encoding and digest
-# declare other values than the true ones.  Objects have attributes, a list of
-# pairs of encoded CBOR.  Options: version, attributes, header (the magic),
-# manifest => sub { changed manifest }.
+# declare values that differ from the true ones.  Objects have attributes, a
+# list of pairs of encoded CBOR.  Options: version, attributes, header (the
+# magic), manifest => sub { changed manifest }.
 
 use warnings;
 use strict;
@@ -48,7 +48,7 @@ sub cbor_uint { return head(0, $_[0]) }
 sub cbor_text { return head(3, length($_[0])) . $_[0] }
 sub cbor_array { return head(4, scalar(@_)) . join('', @_) }
 
-# Encodes a map of pairs: a text and an encoded value.
+# Encodes a map from pairs of a text and an encoded value.
 
 sub cbor_map {
 	my @pairs = @_;
@@ -70,8 +70,8 @@ sub attributes {
 	return $pairs ? (attributes => cbor_map(@$pairs)) : ();
 }
 
-# The bytes as a zstd frame without a content size, as the reference writer
-# makes them; blocks are not compressed.
+# Returns the bytes as a zstd frame without a content size, as the reference
+# writer makes it; its blocks are not compressed.
 
 sub zstd_frame {
 	my ($data) = @_;
@@ -141,12 +141,12 @@ sub zt_file {
 }
 
 # Stores a large file in $t that has few different chunks: random bytes, then
-# zeros, then a manifest.  Its tensors have 4 KiB each, in the order of their
-# names; the first 256 are random, the others zeros.  Returns
+# zeros, then a manifest.  It has tensors of 4 KiB each, in the order of their
+# names; the first 256 are random, the rest are zeros.  Returns
 # { hash, size, manifest, names, random, data => sub { of a tensor } }.
 #
-#     tensors  100000
-#     size     of the data, 5 GiB
+#     tensors  number of tensors, 100000
+#     size     size of the data, 5 GiB
 
 sub zt_large {
 	my ($t, %o) = @_;
@@ -222,7 +222,7 @@ sub zt_large {
 
 sub zt_footer { return pack('Q<', $_[0]) . 'ZTEN1000' }
 
-# Builds "?name=a%2Fb&i=..."  of pairs; undefined values are omitted.
+# Builds "?name=a%2Fb&i=..." from pairs; omits undefined values.
 
 sub zt_args {
 	my @pairs = @_;

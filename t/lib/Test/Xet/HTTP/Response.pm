@@ -7,10 +7,10 @@ package Test::Xet::HTTP::Response;
 #     status, reason, version, headers (lower-case name => [ values ]), body
 #     raw       header and body as received
 #     interim   number of 1xx responses before it
-#     complete  the whole response was received
+#     complete  whether the whole response was received
 #     error     the protocol error, if any
 #     time      seconds from the request to the end of the headers
-#     segments  [ seconds, length of the body so far ], one for each piece
+#     segments  [ seconds, length of the body so far ], one for each read
 
 use warnings;
 use strict;
@@ -46,8 +46,8 @@ sub fail {
 	return 'done';
 }
 
-# Consumes the part of the buffer that belongs to this response: "done" or
-# "more".
+# Consumes the part of the buffer that belongs to this response.  Returns "done"
+# at the end of the response, else "more".
 
 sub feed {
 	my ($self, $buffer, $eof) = @_;
@@ -219,7 +219,7 @@ sub header {
 
 # --------------------------------------------------------------------------
 
-# The value of a header, undef when absent; all values in list context.
+# Returns the value of a header, undef if absent; all values in list context.
 
 sub header_value {
 	my ($self, $name) = @_;
@@ -229,7 +229,7 @@ sub header_value {
 	return wantarray ? @$values : $values->[0];
 }
 
-# The parsed JSON body: undef if it is not JSON.  Integers stay exact.
+# Returns the parsed JSON body, undef if it is not JSON.  Integers stay exact.
 
 sub json {
 	my ($self) = @_;
@@ -237,7 +237,7 @@ sub json {
 	return scalar eval { JSON::PP->new->utf8->decode($self->{body}) };
 }
 
-# Status, body and error, in one line.
+# Returns status, body and error in one line.
 
 sub summary {
 	my ($self) = @_;
@@ -245,8 +245,8 @@ sub summary {
 	return "$self->{status} $self->{body}" . ($self->{error} // '');
 }
 
-# An error as clients see it: [ status, type, code ]; the body if there is no
-# code.
+# Returns an error as clients see it: [ status, type, code ].  Without a code,
+# the body takes its place.
 
 sub refusal {
 	my ($self) = @_;
@@ -258,7 +258,8 @@ sub refusal {
 			? $json->{error}{code} : $self->{body} ];
 }
 
-# The status, and for an error of the module its code: "404 no_such_object".
+# Returns the status, followed by the code of the module's error, if there is
+# one: "404 no_such_object".
 
 sub code {
 	my ($self) = @_;
@@ -270,8 +271,8 @@ sub code {
 		: $self->{status};
 }
 
-# The frames of newline-delimited JSON: [ { time => seconds, data => ... } ].
-# The last frame may lack its newline.
+# Returns the frames of newline-delimited JSON: [ { time => seconds, data => ...
+# } ].  The last frame may lack its newline.
 
 sub frames {
 	my ($self) = @_;
@@ -300,8 +301,8 @@ sub frames {
 	return \@frames;
 }
 
-# The parts of multipart/byteranges: [ { headers, start, end (inclusive),
-# total, body } ].  Dies with the fault of an invalid body.
+# Returns the parts of multipart/byteranges: [ { headers, start, end
+# (inclusive), total, body } ].  Dies with the reason if the body is invalid.
 
 sub parts {
 	my ($self) = @_;

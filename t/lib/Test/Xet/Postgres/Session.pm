@@ -56,7 +56,8 @@ sub send {
 	return $mark;
 }
 
-# The output of the last statements; undef if they do not finish in time.
+# Returns the output of the last statements; undef if they do not finish in
+# time.
 
 sub wait {
 	my ($self, $timeout) = @_;
@@ -107,7 +108,7 @@ sub unlock {
 	$self->close();
 }
 
-# An open transaction is rolled back.
+# Ends the session, which rolls back an open transaction.
 
 sub close {
 	my ($self) = @_;

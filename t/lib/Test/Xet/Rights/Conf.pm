@@ -2,7 +2,7 @@ package Test::Xet::Rights::Conf;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Configurations for the tests of rights: the shipped ones, and recipes taken
+# Configurations for the tests of access rights: the shipped ones, and recipes
 # from the documents, with the paths and ports of the test.
 #
 #     my $text = recipe($t, 'docs/hub.md', 'recipe: hub');
@@ -10,8 +10,8 @@ package Test::Xet::Rights::Conf;
 #
 #     $t->write_conf($text);
 #
-# A recipe is the first nginx block after a marker or a text.  A header tells
-# the server that the request came over TLS, so no request needs a handshake.
+# A recipe is the first nginx block after a marker or a text.  A request header
+# tells the server that the request came over TLS, so tests need no TLS.
 #
 #     my $text = container($t, AUTH => 'off');    docker/entrypoint.sh
 #     my $text = setup($t);                       xet-setup
@@ -29,7 +29,7 @@ use Test::Xet::Process qw/ root run_command slurp spew /;
 
 our @EXPORT = qw/ container prepare recipe setup tls wrap /;
 
-# The files that a configuration includes, and the keys.
+# Creates the keys, and the files that a configuration includes.
 
 sub prepare {
 	my ($t) = @_;
@@ -58,7 +58,7 @@ sub recipe {
 	return wrap($t, $block, %o);
 }
 
-# Configuration at the http or server level.
+# Makes a complete configuration of lines for the http level, or for a server.
 
 sub wrap {
 	my ($t, $block, %o) = @_;
@@ -90,7 +90,7 @@ sub here {
 	return $text;
 }
 
-# The headers of each request: the server takes it as sent over TLS.
+# Returns the request header that makes a request count as sent over TLS.
 
 sub tls {
 	return { 'X-Forwarded-Proto' => 'https' };
@@ -99,8 +99,8 @@ sub tls {
 # --------------------------------------------------------------------------
 # configurations that programs write
 
-# The configuration that docker/entrypoint.sh makes of conf/nginx.conf with its
-# variables, for write_conf().
+# Returns the configuration that docker/entrypoint.sh generates from
+# conf/nginx.conf and environment variables, for write_conf().
 
 sub container {
 	my ($t, %env) = @_;
@@ -108,7 +108,7 @@ sub container {
 	my $run = $t->dir() . '/run';
 	my $script = slurp(root() . '/docker/entrypoint.sh');
 
-	# its functions, without the main part
+	# without the main part, only the functions of the script are left
 
 	$script =~ s/^check_variables\n.*//ms or die "entrypoint.sh\n";
 	make_path("$run/keys", "$run/temp", $t->dir() . '/data');
@@ -139,7 +139,7 @@ sub container {
 	return ours($t, slurp("$run/nginx.conf") =~ s!\Q$data\E!$store!gr);
 }
 
-# The http level configuration that xet-setup writes.
+# Returns the lines for the http level that xet-setup writes.
 
 sub setup {
 	my ($t, %o) = @_;

@@ -2,15 +2,15 @@ package Test::Xet::Rights::Request;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Builds a request for a thing by a route of the table, with everything that
+# Builds a request for a thing, by a route of the table, with everything that
 # the route needs to return 2xx to a permitted caller.  A part of
 # Test::Xet::Rights.
 #
 #     my ($method, $uri, $headers, $body) = $self->request($place, $route,
 #         $method, $caller, $thing, $letter);
 #
-# A request that deletes or changes something gets a new thing of its own, if
-# the table says that the caller is permitted.
+# A request that deletes or changes a thing gets a new thing, if the table says
+# that the caller is permitted.
 
 use warnings;
 use strict;
@@ -22,7 +22,7 @@ use Test::Xet::Bytes;
 
 my $json = JSON::PP->new()->canonical();
 
-# The paths inside a repo for routes that do not name the usual file.
+# Paths inside a repo, for routes that do not name the usual file.
 
 my %paths = ('tree' => 'd', 'blob' => 'd/f.bin');
 
@@ -71,7 +71,7 @@ sub hub_path {
 	return "/$path" . ($o->{args} // '');
 }
 
-# A private or public repo that may be deleted, and the body to send for it.
+# Creates a private or public repo, which the request may delete.
 
 sub fresh {
 	my ($self, $thing, $kind) = @_;
@@ -101,8 +101,8 @@ sub fresh {
 	return $s;
 }
 
-# The identity of a caller whose token is bound to data that was created just
-# now.
+# Returns the headers of a caller whose token is for a repo that was created
+# just now.
 
 sub as_bound {
 	my ($self, $caller, $s, $letter) = @_;
@@ -130,7 +130,8 @@ sub hub_bucket_create {
 			. ++$self->{fresh} });
 }
 
-# The namespace of S; for another thing, that of the caller, if any.
+# Returns the namespace of S; for another thing, the namespace of the caller, if
+# the caller has one.
 
 sub space_of {
 	my ($self, $s, $caller) = @_;
@@ -170,8 +171,8 @@ sub hub_move {
 		headers => $self->as_bound($caller, $s, $letter));
 }
 
-# Changes the visibility.  If that is permitted, changes a repo that was created
-# for this request.
+# Changes the visibility of a repo; if the caller is permitted, of a repo that
+# was created for this request.
 
 sub hub_settings {
 	my ($self, $s, $caller, $letter, $route) = @_;
@@ -327,7 +328,7 @@ sub api_zt_object { return (args => '?i=0') }
 sub api_zt_data { return (args => '?i=0') }
 sub api_zt_reconstruction { return (args => '?i=0') }
 
-# New content: a xorb, and a shard with a file of that xorb.
+# Makes new content: a xorb, and a shard with a file of that xorb.
 
 sub content {
 	my ($self) = @_;
@@ -352,7 +353,7 @@ sub api_xorb_post {
 	return (hash => $xorb->{hash}, body => $xorb->{bytes});
 }
 
-# A xorb that no caller has sent.
+# Returns the hash of a xorb that no caller has sent.
 
 sub api_grant {
 	return (hash => 'ef' x 32);
@@ -362,7 +363,8 @@ sub api_grant_commit {
 	return (hash => 'ef' x 32);
 }
 
-# The repo must have the xorb or already have the file.
+# Returns the body of a shard.  If the caller is permitted, sends the xorb
+# first: the repo must have the xorb, or already have the file.
 
 sub api_shard {
 	my ($self, $s, $caller, $letter, $route, $place) = @_;
@@ -382,7 +384,7 @@ sub api_file_put {
 	return (body => 'zputz' . ++$self->{fresh});
 }
 
-# A file that may be deleted, of the repo of the caller's token.
+# Returns a file of the repo of the caller's token; the file may be deleted.
 
 sub api_file_delete {
 	my ($self, $s, $caller, $letter, $route, $place) = @_;

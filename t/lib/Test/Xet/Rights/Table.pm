@@ -2,8 +2,8 @@ package Test::Xet::Rights::Table;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The table of expectations, t/rights/expect.def; its first lines describe its
-# form.  The other two tables are the routes that xet_tables prints.
+# Reads the table of expectations, t/rights/expect.def; its first lines describe
+# its format.  xet_tables prints the other two tables, which are the routes.
 #
 #     my $table = Test::Xet::Rights::Table->new($file, api => $routes,
 #         hub => $hub);
@@ -14,8 +14,8 @@ package Test::Xet::Rights::Table;
 #     $table->cell('hub', 'bob.read', 'look');    'mom'
 #     $table->faults();
 #
-# faults() returns what is missing on either side and what is malformed, one
-# line each.
+# faults() returns what is missing in the table or in the routes, and what is
+# malformed, one line each.
 
 use warnings;
 use strict;
@@ -44,8 +44,8 @@ sub new {
 	return $self;
 }
 
-# The expectations for each method of each route: those of a line, or those
-# that follow from the permission that the route requires.
+# Sets the expectations for each method of each route: those of a line of the
+# table, else those that follow from the permission that the route requires.
 
 sub expect {
 	my ($self, $kind, $routes) = @_;
@@ -86,8 +86,8 @@ sub expect {
 		grep { !$used{$_} } sort keys %$lines;
 }
 
-# Returns undef for a route that needs no token, or that changes data with the
-# read permission only: such a route needs a line in the table.
+# Returns undef if the route needs no token, or changes data with only the read
+# permission: such a route needs a line in the table.
 
 sub by_right {
 	my ($self, $kind, $route, $method) = @_;
@@ -108,7 +108,7 @@ sub by_right {
 	);
 	my $column = $columns{$right};
 
-	# a page of another origin may only make a browser read
+	# a page of another origin can only make a browser send reads
 
 	my %more = $looks && $column eq 'change' ? ('owner.page' => 'oom') : ();
 
@@ -186,7 +186,7 @@ sub line_cells {
 	return !grep { !exists $self->{columns}{$_} } @columns;
 }
 
-# Groups of callers.
+# Parses a group of callers.
 
 sub line_group {
 	my ($self, $name, @callers) = @_;
@@ -199,8 +199,9 @@ sub line_group {
 	return @callers > 0;
 }
 
-# A row of a matrix: a caller, a group of callers, "all", or a prefix of names
-# with ".*".  In a matrix based on another one: all callers with a row there.
+# Parses a row of a matrix.  It applies to a caller, a group of callers, "all",
+# or all names with a prefix, as in "bob.*".  In a matrix based on another one,
+# a row for several callers applies only to those that already have a row.
 
 sub cells {
 	my ($self, $who, @cells) = @_;
@@ -239,7 +240,8 @@ sub callers { return $_[0]->{callers} }
 sub things { return $_[0]->{columns}{$_[1]} }
 sub matrices { return $_[0]->{order} }
 
-# A column without cells uses those of the column that it refers to.
+# Returns a cell.  A column without cells uses those of the column that it
+# refers to.
 
 sub cell {
 	my ($self, $matrix, $who, $column) = @_;
@@ -249,7 +251,7 @@ sub cell {
 	return $cells->{$column} // $cells->{ $self->{as}{$column} // '' };
 }
 
-# Whether a caller has a row in a matrix.
+# Returns whether a caller has a row in a matrix.
 
 sub comes { return exists $_[0]->{matrices}{$_[1]}{$_[2]} }
 
@@ -259,7 +261,8 @@ sub faults {
 	return (@{ $self->{faults} }, $self->empty_cells());
 }
 
-# A caller in a matrix has a cell in each of its columns.
+# Returns a fault for each missing cell: a caller in a matrix must have a cell
+# in each of its columns.
 
 sub empty_cells {
 	my ($self) = @_;

@@ -2,15 +2,15 @@ package Test::Xet::Rights::Token;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Tokens as a service issues them, and as an attacker would forge them: the
-# Authorization header of a caller of t/rights/expect.def.
+# Makes the Authorization header of a caller of t/rights/expect.def, with a
+# token as a service issues it, or as an attacker forges it.
 #
 #     my $maker = Test::Xet::Rights::Token->new($dir, iss => 'hub');
 #
 #     $maker->header(%caller);    undef: no header
 #
-# The keys are DIR/token.key, url.key and dedup.key.  With "public", the name of
-# a private key, tokens are signed with that key; the server has the public key.
+# The keys are DIR/token.key, url.key and dedup.key.  The option "public" names
+# a private key that signs the tokens; the server has its public key.
 
 use warnings;
 use strict;
@@ -28,7 +28,7 @@ sub new {
 
 	my %secrets = (wrong => '77' x 32);
 
-	# a purpose and an id may precede the secret
+	# the secret may follow a purpose and an id
 
 	for my $name (qw/ token url dedup /) {
 		my $text = slurp("$dir/$name.key", 1) // '';
@@ -55,7 +55,7 @@ sub header {
 	return "Bearer $token";
 }
 
-# The claims of a token, whatever its issuer.
+# Returns the claims of a token of any issuer.
 
 sub claims {
 	my ($token) = @_;
@@ -125,7 +125,7 @@ sub spoil {
 	return $token =~ s/\.[^.]*\z/./r if $how eq 'header';
 	return $token if $how eq '';
 
-	# another subject, with the signature of the first one
+	# another subject, with the signature for the first one
 
 	my ($head, $body, $mac) = split(/\./, $token);
 	my $claims = claims($token);

@@ -2,9 +2,9 @@ package Test::Xet::Rights::World;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The data that the callers of the rights tests ask for: private and public
-# repos of a Hub and of the API.  The names, hashes, sizes and bytes of their
-# files are recognizable wherever they leak.  A part of Test::Xet::Rights.
+# The data that the callers of the rights tests request: private and public
+# repos of a Hub and of the API.  Names, hashes, sizes and bytes of their files
+# are recognizable in any response.  A part of Test::Xet::Rights.
 #
 # A scene is a private repo, a bucket of the same name, and the tokens and URLs
 # issued for it:
@@ -33,7 +33,8 @@ my $json = JSON::PP->new()->canonical();
 my %seeds = (secret => 11, turned => 12, again => 13, other => 14, open => 15,
 	api => 16);
 
-# The properties that a scene has before it is sent.
+# Sets the properties of a scene that are known before its data is sent, and
+# returns them.
 
 sub scene {
 	my ($self, $name) = @_;
@@ -59,7 +60,7 @@ sub scene {
 	};
 }
 
-# A thing of the same form that does not exist.
+# Returns a thing of the same form that does not exist.
 
 sub none {
 	my ($self) = @_;
@@ -127,7 +128,7 @@ sub make {
 	}
 }
 
-# The header of a caller with all permissions in a namespace.
+# Returns the headers of a caller with all permissions in a namespace.
 
 sub admin {
 	my ($self, $name) = @_;
@@ -138,7 +139,7 @@ sub admin {
 		sub => $name eq $self->{space} ? $self->{owner} : $name });
 }
 
-# A request that must succeed.
+# Sends a request that must succeed.
 
 sub send {
 	my ($self, $method, $uri, $headers, $body, $type) = @_;
@@ -168,7 +169,7 @@ sub make_hub {
 		name => $s->{name}, organization => $s->{owner},
 		private => $private }));
 
-	# files of one commit share a xorb; this file has its own
+	# files of one commit share a xorb; this file has its own xorb
 
 	$self->commit($s, $admin, file('d/f.bin', $s->{data}));
 	$self->commit($s, $admin, file('d/t.zt', $s->{zt}),
@@ -203,7 +204,7 @@ sub file {
 		encoding => 'base64', content => encode_base64($data, '') } };
 }
 
-# The repo of the API that holds the files of a Hub repo.
+# Returns the repo of the API that holds the files of a Hub repo.
 
 sub store {
 	my ($self, $path, $rev, $admin) = @_;
@@ -232,8 +233,8 @@ sub fill_bucket {
 			'd/f.bin', $s->{hidden}), 'application/x-ndjson');
 }
 
-# The tokens and URLs that the Hub issues for a scene to all callers, including
-# callers that lose access later; for the repo and for the bucket.
+# Makes the Hub issue the tokens and URLs for a scene, for the repo and for the
+# bucket, to all callers, including callers that lose access later.
 
 sub give {
 	my ($self, $name) = @_;
@@ -260,7 +261,8 @@ sub give {
 		}
 	}
 
-	# the store's names of the repo, for tokens that the test signs itself
+	# the names of the repo in the API, for tokens that the test itself
+	# signs
 
 	$self->{bound}{models}{$name} = $s->{store};
 	$self->{bound}{buckets}{$name} = $s->{bucket_store};
@@ -330,7 +332,7 @@ sub gone {
 	$self->send('DELETE', "$self->{base}/api/buckets/$s->{id}", $admin);
 }
 
-# URLs of LFS for a file of the scene, and for one that is yet to be uploaded.
+# Returns LFS URLs: one of a file of the scene, and one for a new file.
 
 sub urls {
 	my ($self, $s) = @_;
@@ -367,7 +369,7 @@ sub make_api {
 	$self->put($s);
 }
 
-# Without a Hub, three more repos of the API.
+# Creates a repo of the API; without a Hub, there are three more of them.
 
 sub make_plain {
 	my ($self, $name) = @_;

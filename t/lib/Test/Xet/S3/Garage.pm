@@ -77,7 +77,8 @@ sub say {
 	return $status == 0;
 }
 
-# The name of a bucket created by an S3 request is valid for one key only.
+# Creates the bucket by a command: the name of a bucket that an S3 request
+# creates is valid for only one key.
 
 sub make_bucket {
 	my ($self) = @_;

@@ -3,8 +3,8 @@ package Test::Xet::S3::Moto;
 # Copyright (C) the ngx_http_xet_module authors
 
 # moto, written in Python, behind t/clients/s3_moto.py, which adds the checks
-# that moto lacks.  Its objects are in memory, so the process is never ended:
-# to be unreachable, it closes its port and resets all connections.
+# that moto lacks.  Its objects are in memory, so the process is never stopped:
+# to simulate an outage, it closes its port and resets all connections.
 
 use warnings;
 use strict;
@@ -71,7 +71,7 @@ sub set_clock {
 	$self->rekey();
 }
 
-# The test's own requests use that clock.
+# Returns the time of moto's clock, for the test's own requests.
 
 sub time {
 	my ($self) = @_;

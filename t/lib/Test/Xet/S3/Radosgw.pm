@@ -2,7 +2,7 @@ package Test::Xet::S3::Radosgw;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Ceph's gateway, with a monitor and one OSD that keeps everything in memory.
+# Ceph's gateway, with a monitor and one OSD that stores everything in memory.
 # Monitor and OSD keep running while the gateway is stopped.
 
 use warnings;

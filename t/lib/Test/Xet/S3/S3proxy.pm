@@ -2,8 +2,8 @@ package Test::Xet::S3::S3proxy;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# s3proxy, written in Java, storing in a folder.  It takes the bucket name
-# either from the path or from the host; here from the path.
+# s3proxy, written in Java, which stores objects in a folder.  It takes the
+# bucket name either from the path or from the host; here from the path.
 
 use warnings;
 use strict;
@@ -53,7 +53,8 @@ sub command {
 		"$self->{dir}/s3proxy.conf" ]);
 }
 
-# s3proxy accepts one key, which it reads when it starts.
+# Restarts s3proxy with new keys: it accepts one key, which it reads at its
+# start.
 
 sub rekey {
 	my ($self) = @_;

@@ -2,7 +2,7 @@ package Test::Xet::S3::S3s;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# s3s-fs, written in Rust, storing in a folder.
+# s3s-fs, written in Rust, which stores objects in a folder.
 
 use warnings;
 use strict;
@@ -34,7 +34,7 @@ sub command {
 		"$self->{dir}/data" ]);
 }
 
-# s3s accepts one key, given on its command line.
+# Restarts s3s with new keys: it accepts one key, given on its command line.
 
 sub rekey {
 	my ($self) = @_;

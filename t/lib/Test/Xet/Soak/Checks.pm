@@ -15,7 +15,8 @@ use Test::Xet::Client ();
 # --------------------------------------------------------------------------
 # reading
 
-# A read of a file by a subject, checked against the subject's permissions.
+# Returns a request for a file; its response is checked against the subject's
+# permissions.
 #
 #     range   [ first, last ]
 #     method  HEAD
@@ -84,7 +85,7 @@ sub got {
 		$self->violation('bytes', "$req->{text}: wrong bytes", $file)
 			if $req->{method} eq 'GET' && $r->{body} ne $want;
 
-		# files that "the whole" sees may still be collected
+		# files that only "the whole" sees may still be collected
 
 		$model->see($subject, $file, 'yes')
 			if $state eq 'maybe' && !$races
@@ -95,7 +96,7 @@ sub got {
 
 	return if $status == 404 && ($state ne 'yes' || $races);
 
-	# damaged data gives an error or is missing
+	# with damaged data, the response is an error or 404
 
 	$self->violation($state eq 'no' ? 'answers' : 'readable',
 		"$req->{text}: $status " . ($r->{error} // '')
@@ -104,8 +105,8 @@ sub got {
 			|| $self->might_fail($req, $file);
 }
 
-# Whether a read may fail that started before a concurrent request was
-# acknowledged: it may have used the terms that the file had before.
+# Returns whether a read may fail because it started before a concurrent request
+# was acknowledged: the read may use the terms that the file had before.
 
 sub might_fail {
 	my ($self, $req, $file) = @_;
@@ -126,7 +127,7 @@ sub may_fail {
 	return $model->may_fail($file, @{ $self->damageable($subject, $file) });
 }
 
-# The xorbs of a file, requested only while some are damaged.
+# Returns the xorbs of a file; queries the server only while xorbs are damaged.
 
 sub damageable {
 	my ($self, $subject, $file) = @_;
@@ -138,7 +139,8 @@ sub damageable {
 	return $self->plan($subject, $file) || [ keys %{ $model->{damage} } ];
 }
 
-# The xorbs that a file uses, from a present or earlier response of the server.
+# Returns the xorbs that a file uses, from a present or earlier response of the
+# server.
 
 sub plan {
 	my ($self, $subject, $file) = @_;
@@ -153,7 +155,7 @@ sub plan {
 	return $self->{plans}{$file->{hash}};
 }
 
-# A single request outside of a phase.
+# Sends a single request outside of a phase.
 
 sub ask {
 	my ($self, $req) = @_;
@@ -169,8 +171,8 @@ sub ask {
 	return $r;
 }
 
-# Checks a file for all subjects: one request each, and for one subject every
-# kind of read.
+# Checks a file for all subjects with one request each, and for one subject with
+# every kind of read.
 
 sub check_file {
 	my ($self, $rng, $file) = @_;
@@ -224,12 +226,12 @@ sub check_plan {
 		return;
 	}
 
-	# here only the client can notice flipped bits
+	# in these ranges only the client can detect flipped bits
 
 	return if $self->may_fail($subject, $file);
 
-	# a deletion whose response was lost may take effect between plan and
-	# data
+	# a deletion whose response was lost may take effect between the
+	# requests for the plan and for the data
 
 	return if $state eq 'maybe' && $self->{collecting};
 

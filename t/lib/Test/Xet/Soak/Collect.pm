@@ -2,9 +2,9 @@ package Test::Xet::Soak::Collect;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The background of a run: collectors without grace, the scrub, the audit log
-# and the metrics; and the check that no unneeded data is left at the end.
-# Methods of Test::Xet::Soak.
+# Methods of Test::Xet::Soak for the background of a run: collectors without a
+# grace period, the scrub, the audit log and the metrics.  At the end they check
+# that no unneeded data is left.
 
 use warnings;
 use strict;
@@ -21,9 +21,9 @@ use Test::Xet::Process qw/ reap slurp spawn wait_for /;
 # --------------------------------------------------------------------------
 # configuration
 
-# Directives of both nodes: in a third of all seeds a collector that runs all
-# the time, in one node or in both; in another third a scrub.  In all seeds the
-# last node collects on request.
+# Returns directives for both nodes.  A third of all seeds has a collector that
+# runs all the time, in one node or in both; another third has a scrub.  With
+# every seed the last node collects on request.
 
 sub draw_jobs {
 	my ($self) = @_;
@@ -54,7 +54,8 @@ sub draw_jobs {
 	return @chores;
 }
 
-# The shipped configuration, with all logs and metrics.
+# Returns the shipped configuration for audit logs and metrics, with all logs
+# on.
 
 sub audit {
 	my $conf = slurp(Test::Xet::Process::root() . '/conf/xet_audit.conf');
@@ -73,7 +74,7 @@ sub op_gc {
 	my $kill = $rng->chance(30) ? (5 + $rng->int(120)) / 1000 : undef;
 	my @phases = map { [] } 1 .. $rng->int(3);
 
-	# leftovers of an earlier crash
+	# temporary files of an earlier crash
 
 	$self->age(60) if $rng->chance(30);
 
@@ -117,9 +118,9 @@ sub end_collector {
 		if $status && !$one->{kill} && !$fault && !$self->{swapped};
 }
 
-# Waits for a collection, which continues without the client that requested it.
-# If the store is replaced by another folder, the collection pauses until the
-# right folder is back.
+# Waits for a collection, which continues even if the client that requested it
+# disconnects.  If another folder replaces the store, the collection pauses
+# until the right folder is back.
 
 sub wait_collection {
 	my ($self) = @_;
@@ -134,8 +135,8 @@ sub wait_collection {
 		or $self->violation('gc', 'a collection stays');
 }
 
-# Ages the files of the store that are older than so many seconds beyond the
-# duration of any upload.  No request runs.
+# Sets the age of store files that are older than this number of seconds to two
+# hours, which is longer than any upload.  No request runs at this time.
 
 sub age {
 	my ($self, $seconds) = @_;
@@ -160,8 +161,8 @@ sub copies {
 	return @files;
 }
 
-# If a chunk is a xorb of its own, its hash is a name, and knowing it proves
-# nothing.  Returns the id of the row of such a xorb, or ''.
+# Returns the id of the row of a xorb with this hash, or ''.  If a chunk is a
+# xorb of its own, its hash is a name, and knowing the hash proves nothing.
 
 sub name_known {
 	my ($self, $hash) = @_;
@@ -173,8 +174,8 @@ sub name_known {
 # --------------------------------------------------------------------------
 # the end
 
-# At the end only the data that files need is left, and all of it is intact;
-# when all files are deleted, nothing is left.
+# Checks that only data that files need is left, and that all of it is intact;
+# then deletes all files, and checks that nothing is left.
 
 sub last_collection {
 	my ($self, $rng) = @_;
@@ -262,8 +263,8 @@ sub nothing_left_over {
 	$self->violation('readable', "rows without a copy: @gone") if @gone;
 }
 
-# Data that the run has damaged and that no remaining file reads may still be
-# damaged.
+# Verifies the store.  Data that the run has damaged may still be damaged if no
+# remaining file reads it.
 
 sub verify_store {
 	my ($self) = @_;
@@ -290,8 +291,8 @@ sub verify_store {
 	$self->note("xet verify --store: $status $text");
 }
 
-# Deletes all files: those of repos with their repos, and others by the list of
-# files in the database.
+# Deletes all files: files of repos with their repos, and other files by the
+# list of files in the database.
 
 sub delete_all {
 	my ($self, $rng) = @_;
@@ -338,7 +339,7 @@ sub delete_one {
 # --------------------------------------------------------------------------
 # metrics and audit log
 
-# Metrics must be plausible, and counters must never go back.
+# Checks that metrics are plausible, and that counters never go back.
 
 sub check_metrics {
 	my ($self, $n) = @_;
@@ -380,7 +381,7 @@ sub check_metrics {
 	$self->{metrics}[$n] = $now;
 }
 
-# Lines must be complete, with one for each acknowledged deletion.
+# Checks that lines are complete, and that each acknowledged deletion has one.
 
 sub check_audit {
 	my ($self, $node) = @_;

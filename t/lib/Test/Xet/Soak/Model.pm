@@ -2,33 +2,33 @@ package Test::Xet::Soak::Model;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Models who may read what, what must be readable, and what the run has
-# damaged.
+# A model of who may read which files, which files must be readable, and what
+# the run has damaged.
 #
 # A subject has a chunk if it sent the chunk in any body, or may have sent it:
 # reading that chunk tells the subject nothing new.  A subject has brought a
-# xorb or a file once the upload was acknowledged.  A subject sees a file:
-# "yes", "no", or "maybe" after a request whose response was lost, or after two
-# concurrent requests.
+# xorb or a file once the upload was acknowledged.  Whether a subject sees a
+# file is "yes", "no", or "maybe" after a request whose response was lost, or
+# after two concurrent requests.
 #
 # mode is "repo": each subject is a tenant; "token": every caller with a token
 # may read everything; "store": no token is needed.
 #
-# A brought xorb may be collected as long as no file needs it.  It therefore
-# counts until a collector has run, or until the subject's repo is deleted; a
-# subject that is rejected then sends it again.  An acknowledged file exists
-# until its deletion is acknowledged.
+# A brought xorb may be collected as long as no file needs it.  Therefore a
+# subject counts as having brought it only until a collector has run, or the
+# subject's repo is deleted; a subject that is rejected after that sends the
+# xorb again.  An acknowledged file exists until its deletion is acknowledged.
 #
 # In mode repo one subject may be "the whole", which uses a location without
-# repos.  It sees what any repo has; the store holds what it registers; it
-# deletes what no repo has.  It may still see what the last repo has released
-# until that is collected.
+# repos.  It sees the files of all repos.  Files that it registers belong to the
+# store, and it deletes files that no repo has.  It may still see files that the
+# last repo has released, until they are collected.
 #
 # Damage is recorded by the hash of the xorb.  A read of a file that uses a
 # damaged xorb returns an error or the right bytes.  The damage ends with an
 # acknowledged upload of the xorb, or of a file that is acknowledged after the
-# damage.  Only a flipped bit may stay unnoticed until it is read; until then
-# an acknowledgement counts as if it came before the damage.
+# damage.  Only a flipped bit may stay unnoticed until it is read; an
+# acknowledgement before that read counts as if it came before the damage.
 
 use warnings;
 use strict;
@@ -41,7 +41,7 @@ sub new {
 		damage => {}, broken => {} }, $class;
 }
 
-# Concurrent requests have no order.
+# Advances the clock.  Concurrent requests have no order.
 
 sub tick { return ++$_[0]->{clock} }
 
@@ -108,7 +108,7 @@ sub sees {
 
 sub is_whole { return $_[1] eq ($_[0]->{whole} // '') }
 
-# Whether any repo has a file.
+# Returns whether any repo has a file: "yes", "no" or "maybe".
 
 sub in_repos {
 	my ($self, $file) = @_;
@@ -120,7 +120,7 @@ sub in_repos {
 		: (grep { $_ eq 'maybe' } @states) ? 'maybe' : 'no';
 }
 
-# Whether another subject may see the effect of a subject's request.
+# Returns whether another subject may see the effect of a subject's request.
 
 sub meet {
 	my ($self, @two) = @_;
@@ -138,7 +138,7 @@ sub see {
 		if $self->is_whole($subject) || $state ne 'no';
 }
 
-# Files that a subject sees, or may see.
+# Returns the hashes of the files that a subject sees, or may see.
 
 sub seen {
 	my ($self, $subject, $state) = @_;
@@ -149,8 +149,8 @@ sub seen {
 		&& $sees->{$_} ne 'no' } sort keys %$sees;
 }
 
-# An acknowledged registration: the file is readable from now on, whatever was
-# damaged before.
+# Records an acknowledged registration: from then on the file is readable, even
+# if data was damaged before.
 
 sub acked_file {
 	my ($self, $subject, $file, $state) = @_;
@@ -177,8 +177,9 @@ sub damaged {
 		noticed => $kind ne 'flip', uploads => 0 };
 }
 
-# The server may record noticed damage after the response that reported it, so
-# the second upload after that response is the one that counts.
+# Ends the damage of a xorb after an upload.  The server may record noticed
+# damage after the response that reported it, so only the second upload after
+# that response counts.
 
 sub healed {
 	my ($self, $hash) = @_;
@@ -189,8 +190,8 @@ sub healed {
 		|| $damage->{noticed} && ++$damage->{uploads} >= 2;
 }
 
-# Whether a read of a file of these xorbs may fail; a failure counts as notice
-# of the damage.
+# Returns whether a read of a file of these xorbs may fail.  If only one of them
+# is damaged, its damage counts as noticed.
 
 sub may_fail {
 	my ($self, $file, @xorbs) = @_;

@@ -2,9 +2,9 @@ package Test::Xet::Soak::Ops;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The operations of a run.  An operation returns a list of phases, each a list
-# of requests.  The choice depends on the seed, the step and earlier requests,
-# never on a response.  Methods of Test::Xet::Soak.
+# The operations of a run, methods of Test::Xet::Soak.  An operation returns a
+# list of phases, each a list of requests.  Its choices depend on the seed, the
+# step and earlier requests, never on a response.
 
 use warnings;
 use strict;
@@ -22,7 +22,7 @@ my %weights = (
 	handover => 4
 );
 
-# These operations run alone.
+# Operations that never run concurrently with others.
 
 my %alone = (damage => 5, heal => 5, swap => 1);
 
@@ -104,7 +104,7 @@ sub touch {
 	$self->{files}{$_->{hash}} = $_ for @files;
 }
 
-# Some files of the world that use a xorb.
+# Records some files of the world that use a xorb, to check them later.
 
 sub touch_xorb {
 	my ($self, $rng, $world, $xorb) = @_;
@@ -117,8 +117,8 @@ sub touch_xorb {
 	$self->touch(grep { $_->{root} == $xorb } @using);
 }
 
-# Never returns "the whole": its files would stay, and hide that files of other
-# subjects are lost.
+# Returns a random subject, but never "the whole": files of that subject would
+# keep data stored, and so hide that other subjects' files are lost.
 
 sub subject {
 	my ($self, $rng) = @_;
@@ -147,8 +147,8 @@ sub refused {
 		unless $self->{swapped};
 }
 
-# Data that was deleted or collected during its registration must be sent
-# again, and the response says so: such a response is correct.
+# Returns whether a response correctly says that data must be sent again,
+# because it was deleted or collected during its registration.
 
 sub meanwhile {
 	my ($self, $req, $r, @files) = @_;
@@ -277,7 +277,7 @@ sub shard_req {
 	return $req;
 }
 
-# The result of v1, or of the last frame of v2; undef for a rejection.
+# Returns the result of v1, or of the last frame of v2; undef for a rejection.
 
 sub shard_result {
 	my ($r) = @_;
@@ -331,7 +331,7 @@ sub put_req {
 # --------------------------------------------------------------------------
 # operations
 
-# As hf_xet does: sends the xorbs of a file concurrently, then a shard.
+# Sends the xorbs of a file concurrently and then a shard, as hf_xet does.
 
 sub op_send {
 	my ($self, $rng, $world) = @_;
@@ -363,8 +363,9 @@ sub send_reqs {
 				$subject, $files) }) ]);
 }
 
-# After a concurrent collection the subject retries, alone.  The retry is
-# rejected only where a collector runs all the time, and not forever.
+# Repeats the requests of a subject after a concurrent collection, with no other
+# requests.  They may be rejected again only if a collector runs all the time,
+# and only a limited number of times.
 
 sub once_more {
 	my ($self, $n, $reqs, @what) = @_;
@@ -564,7 +565,8 @@ sub op_drop {
 	return [ $req ];
 }
 
-# One subject has a file, another registers it, and the first deletes it.
+# Three requests: a subject uploads a file, another subject registers it, and
+# the first one deletes it.
 
 sub op_handover {
 	my ($self, $rng, $world) = @_;
@@ -628,7 +630,7 @@ sub op_line {
 	];
 }
 
-# Requests that reveal nothing, but must be answered.
+# Returns a request that reveals nothing, but must get a response.
 
 sub small_req {
 	my ($self, $rng, $world, $subject) = @_;
@@ -664,7 +666,7 @@ sub op_abort {
 		$rng->pick(@{ $world->{xorbs} }), abort => $rng->int(50000)) ];
 }
 
-# Bodies that do not match their hash or format; they change nothing.
+# Sends bodies that do not match their hash or format; they change nothing.
 
 sub op_bad {
 	my ($self, $rng, $world) = @_;
@@ -694,9 +696,9 @@ sub op_bad {
 # --------------------------------------------------------------------------
 # attacks
 
-# Registers a file of chunks that the subject does not have, from knowledge
-# that may have leaked: hashes of xorbs, which are the hashes of their only
-# chunks.  A xorb that does not exist must be rejected in the same words.
+# Registers a file of chunks that the subject does not have, using hashes that
+# may have leaked: names of xorbs, which are also the hashes of their only
+# chunks.  The response must be the same as for a xorb that does not exist.
 
 sub op_attack {
 	my ($self, $rng, $world) = @_;
@@ -712,7 +714,7 @@ sub op_attack {
 
 	my $xorb = $rng->pick(@foreign);
 
-	# the server can't keep a name secret that it does not know
+	# the server can't keep a name secret if it does not know the xorb
 
 	my ($at) = grep { $self->{stored}{$xorb->{chunks}[$_]{hash}}
 		&& !$model->has($subject, $xorb->{chunks}[$_]) }
@@ -771,7 +773,7 @@ sub op_attack {
 	return map { [ $_ ] } @reqs;
 }
 
-# A xorb of other chunks, of the same lengths.
+# Returns a xorb of other chunks with the same lengths.
 
 sub ghost {
 	my ($self, $rng, $xorb) = @_;
@@ -785,7 +787,7 @@ sub ghost {
 		chunks => \@chunks };
 }
 
-# A dedup response names no chunk that the subject does not have.
+# Checks that a dedup response names no chunk that the subject does not have.
 
 sub op_dedup {
 	my ($self, $rng, $world) = @_;
@@ -840,7 +842,8 @@ sub told {
 	}
 }
 
-# Only data that a subject may already use need not be sent.
+# Checks that a grant says "need not be sent" only for data that a subject may
+# already use.
 
 sub op_grant {
 	my ($self, $rng, $world) = @_;
@@ -892,8 +895,8 @@ sub op_url {
 	return;
 }
 
-# Reads a file through another location's subrequest: any response is right,
-# except data that the subject may not read.
+# Reads a file through a subrequest of another location.  Any response is right,
+# unless it has data that the subject may not read.
 
 sub op_include {
 	my ($self, $rng, $world) = @_;
@@ -941,7 +944,7 @@ sub stored {
 		. substr($xorb->{hash}, 0, 2) . "/$xorb->{hash}*");
 }
 
-# Whether the copy that the row names exists with its size.
+# Returns whether the copy that the row names exists and has the row's size.
 
 sub copy_there {
 	my ($self, $xorb) = @_;
@@ -984,7 +987,7 @@ sub op_damage {
 		$bytes = substr($bytes, 0, $at % length($bytes))
 			if $kind eq 'cut';
 
-		# in place: a process may have it open
+		# in place: a process may have the file open
 
 		unlink($file), next if $kind eq 'gone';
 		open(my $out, '+<:raw', $file) or next;
@@ -997,7 +1000,7 @@ sub op_damage {
 	$self->touch_xorb($rng, $world, $xorb);
 }
 
-# Sends all damaged data again, by a subject that has it.
+# Sends all damaged data again, each as a subject that has it.
 
 sub op_heal {
 	my ($self, $rng, $world) = @_;
@@ -1032,8 +1035,8 @@ sub op_heal {
 	}
 }
 
-# Replaces the store by an empty folder, as a disk that is not mounted: the
-# server acknowledges nothing that is missing later.
+# Replaces the store by an empty folder, as a disk that is not mounted.  The
+# server must not acknowledge data that is missing later.
 
 sub op_swap {
 	my ($self, $rng, $world) = @_;

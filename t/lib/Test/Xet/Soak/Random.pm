@@ -2,8 +2,8 @@ package Test::Xet::Soak::Random;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Random numbers derived from a label alone: a step of a run draws the same
-# numbers whatever steps ran before.
+# Random numbers derived only from a label: a step of a run draws the same
+# numbers, whatever steps ran before.
 
 use warnings;
 use strict;
@@ -17,7 +17,7 @@ sub new {
 		$class;
 }
 
-# 0 .. n - 1
+# Returns a number from 0 to n - 1.
 
 sub int {
 	my ($self, $n) = @_;
@@ -40,7 +40,7 @@ sub pick {
 	return $of[$self->int(scalar @of)];
 }
 
-# One key of { name => weight }.
+# Returns one key of { name => weight }.
 
 sub weighted {
 	my ($self, $weights) = @_;

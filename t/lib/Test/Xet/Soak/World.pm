@@ -2,18 +2,18 @@ package Test::Xet::Soak::World;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The data of one part of a run: chunks, each in several encodings, xorbs of
-# them, and files of these xorbs.  Everything derives from the seed and the
-# number of the part.
+# The data of one part of a run: chunks, each in several encodings, xorbs made
+# of the chunks, and files made of the xorbs.  Everything is derived from the
+# seed and the number of the part.
 #
 #     chunks  { n, data, hash, len, records => { none, lz4, ... } }
-#     xorbs   { name, hash, chunks => [ ... ], root of a file or not }
-#     files   { name, hash, data, chunks => [ ... ], put => by PUT, too,
+#     xorbs   { name, hash, chunks => [ ... ], root => of a file, or not }
+#     files   { name, hash, data, chunks => [ ... ], put => as above,
 #               terms => [ [ xorb, first chunk, end ] ], root => xorb }
 #
-# The chunks are cut from streams by the server's own rule, so a PUT of a file
-# yields the very chunks of its xorbs.  The chunks of {tails} are shorter, and
-# only end a file.
+# The first {naturals} chunks are cut from streams by the server's own rule; the
+# rest are shorter, and cut anywhere.  If only the last chunk of a file is one
+# of the latter, a PUT of the file produces exactly these chunks.
 
 use warnings;
 use strict;
@@ -61,7 +61,7 @@ sub make_chunks {
 		$at += $_->{raw_length};
 	}
 
-	# the last chunk ends with the stream
+	# the end of the stream, not the rule, has cut the last chunk
 
 	pop @pieces;
 	@pieces = grep { !$seen{$_}++ } @pieces;
@@ -93,8 +93,8 @@ sub make_chunks {
 	}
 }
 
-# Chunks of xorbs, by number: some xorbs with one chunk, some that share chunks
-# with others, one with the same chunk twice.
+# Makes xorbs as lists of chunk numbers: some xorbs with one chunk, some that
+# share chunks, one with the same chunk twice.
 
 sub make_xorbs {
 	my ($self) = @_;
@@ -177,9 +177,10 @@ sub add_file {
 # --------------------------------------------------------------------------
 # encodings
 
-# A xorb's bytes, with each chunk in the given encoding: none, lz4, bg4, the
-# encoding of these that the server itself would choose (auto), an LZ4 frame of
-# stored blocks of "raw" bytes each, or "mix" of these.
+# Returns a xorb's bytes, with each chunk in the given encoding: none, lz4, bg4;
+# auto, whichever of these three the server would choose; "raw" and a number, an
+# LZ4 frame of stored blocks of that many bytes; or "mix", a random encoding for
+# each chunk.
 
 sub encode {
 	my ($self, $xorb, $encoding, $rng) = @_;
@@ -206,8 +207,8 @@ sub record {
 	};
 }
 
-# At most 64 blocks; the server rejects a record that is far longer than its
-# chunk.
+# Makes an LZ4 frame of stored blocks, at most 64; the server rejects a record
+# that is far longer than its chunk.
 
 sub frame {
 	my ($data, $size) = @_;
@@ -227,7 +228,7 @@ sub frame {
 		length($data) >> 16) . $frame;
 }
 
-# xxHash of data of less than four bytes
+# Returns the XXH32 of data of less than four bytes.
 
 sub xxh32 {
 	my ($data) = @_;
@@ -249,7 +250,7 @@ sub xxh32 {
 # --------------------------------------------------------------------------
 # shards
 
-# A shard of files, whose terms are [ xorb, from, to ].
+# Makes a shard of files, whose terms are [ xorb, from, to ].
 #
 #     rows    0: without verification rows
 #     verify  the verification hash to claim for each term
