@@ -2,7 +2,7 @@
 /*
  * The storage of copies of xorbs: a folder, or a bucket of an object store.
  * This code uses neither nginx nor libpq.  The module and the command line
- * call the functions of store->ops; store->s3 tells which kind it is.
+ * call the functions of store->ops; store->s3 is NULL for a folder.
  *
  *     <store>/xorbs/<namespace>/<aa>/<hash>.<copy id>    copies
  *     <store>/identity                               identity of the store
@@ -29,9 +29,9 @@
 
 
 #define XET_STORE_NAMESPACE     "default"
-#define XET_STORE_FOLDERS       256            /* of copies: 00 to ff */
+#define XET_STORE_FOLDERS       256            /* copy folders: 00 to ff */
 #define XET_STORE_IDENTITY_LEN  32             /* hex digits */
-#define XET_STORE_NAME_MAX      XET_S3_NAME_MAX        /* with a zero byte */
+#define XET_STORE_NAME_MAX      XET_S3_NAME_MAX        /* incl. a zero byte */
 #define XET_STORE_UNKNOWN       UINT64_MAX     /* the size is not known */
 
 /* Room for "xorbs/default/aa/" and the name of a copy, with a zero byte. */
@@ -40,8 +40,8 @@
 
 /*
  * The maximum age, in seconds, of the parts of an upload when the object is
- * made of them.  An object is as old as its first part, and a copy without a
- * row is removed when it is XET_XORB_ORPHAN_AGE old.
+ * assembled from them.  An object is as old as its first part, and a copy
+ * without a row is removed when it is XET_XORB_ORPHAN_AGE old.
  */
 #define XET_STORE_UPLOAD_AGE    (XET_XORB_ORPHAN_AGE / 4)
 
@@ -71,12 +71,12 @@ struct xet_store_s {
     xet_s3_t               *s3;        /* NULL: a folder */
     char                   *name;      /* the folder, or "s3://..." */
     char                   *temp;      /* the folder of temporary files */
-    char                   *endpoint;  /* of a bucket */
+    char                   *endpoint;  /* a bucket's endpoint, or NULL */
     unsigned                parallel;  /* useful number of threads */
 
     /* set by the caller before the first use */
 
-    uid_t                   uid;       /* of new files, -1: no chown() */
+    uid_t                   uid;       /* owner of new files; -1: no chown() */
     gid_t                   gid;
     unsigned                named:1;   /* temporary files have names */
     unsigned                waits:1;   /* opening a FIFO may block */
@@ -97,8 +97,8 @@ typedef struct {
     uint64_t       size;               /* bytes */
     int64_t        modified;
     int64_t        changed;
-    uint64_t       id;                 /* of a file: its inode */
-    uint64_t       links;              /* of a file: its number of names */
+    uint64_t       id;                 /* inode of a file */
+    uint64_t       links;              /* number of names of a file */
     xet_status_t   status;
 } xet_store_item_t;
 
@@ -116,11 +116,11 @@ typedef struct {
     xet_store_t  *store;
     char          name[XET_STORE_NAME_MAX];
     uint64_t      size;                /* or XET_STORE_UNKNOWN */
-    uint64_t      start;               /* of the range to be read next */
+    uint64_t      start;               /* start of the range to be read next */
     uint64_t      end;
 
-    int           fd;                  /* of a file in a folder, or -1 */
-    uint8_t      *buf;                 /* of a bucket: bytes read ahead */
+    int           fd;                  /* open file of a folder, or -1 */
+    uint8_t      *buf;                 /* bytes read ahead from a bucket */
     size_t        room;
     unsigned      came:1;              /* buf holds bytes [start, end) */
     unsigned      past:1;              /* bypass the page cache */
@@ -141,9 +141,9 @@ typedef struct {
     int               fd;              /* callers may read and write, too */
     uint64_t          size;            /* bytes appended */
     uint64_t          flushed;         /* bytes handed to the disk */
-    int64_t           made;            /* after keep, s since 1970: the copy
-                                          is not older than this */
-    xet_s3_upload_t  *upload;          /* of a bucket */
+    int64_t           made;            /* set by keep: earliest time of the
+                                          copy, s since 1970 */
+    xet_s3_upload_t  *upload;          /* upload to a bucket, or NULL */
     unsigned          kept:1;          /* a copy may exist */
     char              name[XET_STORE_NAME_MAX];        /* reserved, or "" */
     char              temp[PATH_MAX];  /* name of the file, "": no name */
@@ -157,7 +157,7 @@ typedef struct {
     char            folder[XET_STORE_NAME_MAX];
     DIR            *dir;
 
-    xet_s3_name_t  *names;             /* of a bucket: the current page */
+    xet_s3_name_t  *names;             /* current page of a bucket's list */
     size_t          n;
     size_t          i;
     int64_t         ahead;             /* our clock minus the store's, s */
@@ -178,7 +178,7 @@ typedef struct {
  */
 
 struct xet_store_ops_s {
-    const char     *kind;              /* for messages */
+    const char     *kind;              /* name of the kind, in messages */
     unsigned        batch;             /* files that are synced together */
 
     /*
@@ -209,7 +209,7 @@ struct xet_store_ops_s {
     xet_status_t  (*size)(xet_store_reader_t *reader,
                           xet_store_error_t *error);
 
-    /* reads exactly len bytes; XET_DONE: the name was removed meanwhile */
+    /* reads exactly len bytes; XET_DONE: the name has been removed */
     xet_status_t  (*read)(xet_store_reader_t *reader, void *buf, size_t len,
                           uint64_t offset, xet_store_error_t *error);
 

@@ -39,9 +39,9 @@
 
 
 #define XET_STORE_FILES_BATCH     64
-#define XET_STORE_FILES_MODE      0755         /* of folders */
+#define XET_STORE_FILES_MODE      0755         /* mode of new folders */
 #define XET_STORE_FILES_FLUSH     (4 * 1024 * 1024)
-#define XET_STORE_FILES_ALIGN     4096         /* of O_DIRECT */
+#define XET_STORE_FILES_ALIGN     4096         /* alignment for O_DIRECT */
 
 
 static xet_status_t xet_store_files_folders(xet_store_t *store, uid_t uid,
@@ -394,7 +394,7 @@ xet_store_files_pread(xet_store_reader_t *reader, void *buf, size_t len,
 }
 
 
-/* Starts to flush written bytes, so that keep only waits for the rest. */
+/* Starts flushing the written bytes, so that keep has less to wait for. */
 
 static void
 xet_store_files_grown(xet_store_writer_t *writer, const void *data,
@@ -490,7 +490,7 @@ xet_store_files_named(xet_store_writer_t *writer, const char *path,
         return XET_AGAIN;
     }
 
-    /* rename() needs a name: this one is unique to the process and writer */
+    /* rename() needs a name: make one from the process id and the writer */
 
     from = writer->temp;
 
@@ -692,7 +692,10 @@ xet_store_files_next(xet_store_list_t *list, xet_store_item_t *item,
 }
 
 
-/* Syncs a folder.  A missing folder needs no sync: no name can reappear. */
+/*
+ * Syncs a folder.  A missing folder needs no sync: its removed names can't come
+ * back after a crash.
+ */
 
 static xet_status_t
 xet_store_files_sync(xet_store_t *store, const char *folder,

@@ -1,6 +1,6 @@
 
 /*
- * Temporary files of this machine.  They hold the bytes written to a store
+ * Temporary files on this machine.  They hold the bytes written to a store
  * until the data is complete.  So a failed request can be sent again, and no
  * buffer in memory grows with the data.
  *

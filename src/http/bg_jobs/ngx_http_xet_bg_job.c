@@ -4,18 +4,18 @@
  * to run the jobs.
  *
  *     idle    --timer-->   takes   requests the lease from PostgreSQL
- *     takes   --taken-->   runs    begin, and the first step
- *             --denied-->  idle    until the job may be due
- *     runs    --next-->    keeps   if the lease is old: renews it; else pauses
+ *     takes   --taken-->   runs    calls begin, and runs the first step
+ *             --denied-->  idle    waits until the job may be due
+ *     runs    --next-->    keeps   renews an old lease; otherwise pauses
  *             --finish-->  ends -> idle
  *             --retry-->   ends -> idle, after a backoff
- *     keeps   --kept-->    pauses, or ends if the worker exits
+ *     keeps   --kept-->    pauses; or ends, if the worker exits
  *             --lost-->    idle    another worker has the lease
- *     pauses  --timer-->   runs    the next step
+ *     pauses  --timer-->   runs    runs the next step
  *
  * The lease contains a random id of the node, which the master draws for all
  * workers.  So after a reload or a crash, another worker of the same node can
- * take the lease at once.  Another node can take the lease after it expires.
+ * take the lease immediately; another node, only after the lease has expired.
  * The turn is a number that grows with each new lease.  It prevents a late
  * worker from overwriting the work of its successor.
  *

@@ -2,8 +2,8 @@
 /*
  * Background jobs, such as garbage collection, which maintain the store.  Each
  * job has a lease in PostgreSQL, in xet.jobs.  Of all workers of all nodes
- * that share the database, only the one that holds the lease runs the job.  It
- * runs the job in short steps, so that requests do not have to wait long.
+ * that share the database, only the worker that holds the lease runs the job.
+ * The job runs in short steps, so that requests do not have to wait long.
  */
 
 #ifndef _NGX_HTTP_XET_BG_JOBS_H_INCLUDED_
@@ -68,7 +68,7 @@ typedef void (*ngx_http_xet_bg_job_pt)(ngx_http_xet_bg_job_t *bg_job);
 typedef void (*ngx_http_xet_bg_job_answer_pt)(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_ask_t *ask);
 
-#define NGX_HTTP_XET_BG_JOB_CURSOR   64         /* maximum, in bytes */
+#define NGX_HTTP_XET_BG_JOB_CURSOR   64         /* maximum size, in bytes */
 #define NGX_HTTP_XET_BG_JOB_FIGURES  12
 
 
@@ -95,7 +95,7 @@ typedef struct {
 
 struct ngx_http_xet_bg_job_s {
 
-    /* used by the functions of the kind */
+    /* used by the functions begin, step and end */
 
     void                    *data;             /* state of the run */
     ngx_str_t                cursor;           /* points to text */
@@ -122,7 +122,7 @@ struct ngx_http_xet_bg_job_s {
     ngx_msec_t                     backoff;
     int64_t                        sent[NGX_HTTP_XET_BG_JOB_FIGURES];
     ngx_uint_t                     wait_logged; /* reason for waiting logged */
-    ngx_connection_t               dummy;      /* for debug logs of timers */
+    ngx_connection_t               dummy;      /* needed by timer debug logs */
     u_char                         recorded[256];
 };
 

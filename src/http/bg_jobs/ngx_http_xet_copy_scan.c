@@ -2,7 +2,7 @@
 /*
  * Scans the copies of xorbs that have a row, in the order of the rows.
  *
- *     rows    (query)   fetches the next few rows; the scan ends without rows
+ *     rows    (query)   fetches the next rows; the scan ends if there are none
  *     read    (thread)  reads a piece of a copy, and pauses to keep the rate,
  *                       until the whole copy is read
  *     judge             callback of the background job, for an intact or a
@@ -29,7 +29,7 @@
 #define NGX_HTTP_XET_COPY_SCAN_UNREADS    8
 #define NGX_HTTP_XET_COPY_SCAN_LIMIT_MIN  (64 * 1024)
 #define NGX_HTTP_XET_COPY_SCAN_LIMIT_MAX  (4 * 1024 * 1024)
-#define NGX_HTTP_XET_COPY_SCAN_DRY        10        /* ms, for a slow peer */
+#define NGX_HTTP_XET_COPY_SCAN_DRY        10        /* slow peer's delay, ms */
 #define NGX_HTTP_XET_COPY_SCAN_COPY       4096      /* bytes added per copy */
 
 
@@ -388,7 +388,7 @@ ngx_http_xet_copy_scan_pace(ngx_http_xet_copy_scan_t *scan)
         return (ngx_msec_t) wait;
     }
 
-    /* after a delay, reading does not become faster to catch up */
+    /* reading does not become faster to make up for a delay */
 
     scan->due = ngx_current_msec;
 

@@ -81,13 +81,13 @@ typedef struct {
     ngx_uint_t                      peer;      /* index of the current peer */
     ngx_http_xet_copy_scan_peer_t  *peers;     /* heal: all peers */
 
-    unsigned                        damaged:1;  /* scan damaged copies only */
+    unsigned                        damaged:1;  /* scan only damaged copies */
     unsigned                        begun:1;   /* rows[i] is being read */
     unsigned                        answers:1;  /* the store is readable */
 } ngx_http_xet_copy_scan_t;
 
 
-/* The functions begin, step and end of a background job that scans copies. */
+/* Used as begin, step and end by a background job that scans copies. */
 void ngx_http_xet_copy_scan_begin(ngx_http_xet_bg_job_t *bg_job, ngx_uint_t
     damaged, void (*judge)(ngx_http_xet_bg_job_t *bg_job, xet_status_t
     status));

@@ -7,19 +7,21 @@
  *     files     (query)   deletes files that no repo has, and their references
  *     xorbs     (query)   deletes xorbs that were unused for the grace period
  *     settle    (query)   charges xorbs to their users: xet.usage_settle()
- *     copies    (query)   lists copies whose rows are deleted
+ *     copies    (query)   lists copies whose rows are deleted, from notes in
+ *                         xet.gc_copies
  *     remove    (thread)  removes their files, and syncs the folders
  *     removed   (query)   deletes the notes of these copies
  *     orphans   (ngx_http_xet_gc_orphans.c)  removes files without a row
  *
- * A phase ends with a batch without any work; locked rows are left for the
+ * A phase ends when a batch finds nothing to do; locked rows are left for the
  * next run.  Each copy is deleted in this order: row, file, note.  So after a
  * crash every row still has its file, and a note remains for every file.
- * Several collectors may run at once.  A file that another collector has
- * removed is not an error, and each note is counted once.
+ * Several collectors may run at the same time.  A file that another collector
+ * has removed is not an error, and each note is counted once.
  *
  * The state belongs to the thread while a thread job runs, otherwise to the
- * event loop.  The cursor is the phase, and the folder of orphans after a dot.
+ * event loop.  The cursor is the number of the phase; in the phase orphans, a
+ * dot and the current folder follow.
  */
 
 #include "ngx_http_xet.h"

@@ -59,7 +59,7 @@ typedef struct {
     unsigned                 due:1;
 
     ngx_http_xet_store_t    *store;
-    xet_status_t             status;           /* of the last thread job */
+    xet_status_t             status;           /* result of the last job */
 } ngx_http_xet_gc_t;
 
 

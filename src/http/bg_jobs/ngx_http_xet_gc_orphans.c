@@ -8,11 +8,11 @@
  *                        while a backup or a rebuild is running
  *     list     (thread)  lists some names (ngx_http_xet_store_orphans.c
  *                        explains why this is safe)
- *     suspect  (query)   finds names that are in no row and in no note
+ *     suspect  (query)   finds names without a row and without a note
  *     take     (thread)  moves old files with such names into quarantine, a
  *                        few at a time
  *     sure     (query)   checks again which of these files may be removed
- *     settle   (thread)  removes these files, and restores the others
+ *     settle   (thread)  removes those files, and restores the other files
  *     swept    (query)   at the end: records the time, and the number of
  *                        remaining files
  *
@@ -281,7 +281,10 @@ ngx_http_xet_gc_orphans_take_job(void *data, ngx_log_t *log)
 }
 
 
-/* If the thread job has failed, the next sweep handles files in quarantine. */
+/*
+ * Continues with the files that were moved into quarantine.  If the thread job
+ * has failed, the next sweep handles them.
+ */
 
 static void
 ngx_http_xet_gc_orphans_taken(ngx_http_xet_bg_job_t *bg_job)

@@ -10,7 +10,7 @@
  *     list      (thread)  lists copies of the xorb in the folder of a peer; a
  *                         peer node is sent a request for the xorb instead
  *     fetch     (thread)  decodes a copy into a temporary file.  If the copy
- *                         is not of the xorb, tries the next copy or peer.  A
+ *                         is wrong, tries the next copy or peer.  A
  *                         node that is down is not tried for a minute
  *     commit    (thread)  makes the file a durable copy with its own copy id
  *     heal      (query)   updates the row, if it still has the damaged copy
@@ -39,7 +39,7 @@
 
 #define NGX_HTTP_XET_HEAL_MAX     (64 * 1024 * 1024 + 64 * 1024)
 
-/* How long a node that is down or rejects requests is not tried. */
+/* Time until a node that is down, or rejects requests, is tried again. */
 
 #define NGX_HTTP_XET_HEAL_LEFT_OUT  60000      /* ms */
 
@@ -321,7 +321,7 @@ ngx_http_xet_heal_found(ngx_http_xet_copy_scan_t *scan, const char *name)
 }
 
 
-/* Prepares the scan to read the next copy of the peer. */
+/* Starts to read the next copy from the peer, or tries the next peer. */
 
 static void
 ngx_http_xet_heal_fetch(ngx_http_xet_bg_job_t *bg_job)

@@ -4,8 +4,8 @@
  * runs, to find damage before a client does.
  *
  *     read    (thread)  reads the copy (ngx_http_xet_copy_scan.c)
- *     mark    (query)   marks a damaged copy, unless the copy was repaired or
- *                       deleted meanwhile
+ *     mark    (query)   marks a damaged copy, unless the copy has been repaired
+ *                       or deleted
  *
  * Copies that are already marked are left to the background job "heal".  If
  * two workers read the same copy at once, it is marked only once.

@@ -41,7 +41,7 @@
 
 typedef struct {
     ngx_str_t                text;             /* text before the bytes */
-    xet_range_t              range;            /* in the file, not empty */
+    xet_range_t              range;            /* file range, not empty */
 } ngx_http_xet_part_t;
 
 
@@ -55,11 +55,11 @@ struct ngx_http_xet_parts_s {
     /* used while the parts are sent */
 
     ngx_uint_t                     i;          /* part being read */
-    ngx_http_xet_piece_t          *sent;       /* in transit */
+    ngx_http_xet_piece_t          *sent;       /* piece in transit */
     ngx_http_xet_piece_t          *ready;      /* the next piece to send */
     ngx_uint_t                     ready_part;
     xet_status_t                   status;     /* why no piece follows */
-    ngx_buf_t                      bufs[3];    /* of the piece in transit */
+    ngx_buf_t                      bufs[3];    /* buffers of that piece */
     ngx_chain_t                    chain[3];
     unsigned                       begun:1;
 };
@@ -231,7 +231,10 @@ ngx_http_xet_content_condition(ngx_http_request_t *r,
 }
 
 
-/* nginx rejects a request that repeats If-Match or If-None-Match. */
+/*
+ * Returns whether the header h matches etag.  h has one line, because nginx
+ * rejects a request that repeats If-Match or If-None-Match.
+ */
 
 static ngx_uint_t
 ngx_http_xet_content_match(ngx_table_elt_t *h, const ngx_str_t *etag,
@@ -434,7 +437,7 @@ ngx_http_xet_content_texts(ngx_http_request_t *r,
           + NGX_HTTP_XET_CONTENT_RANGE_LEN;
 
     /*
-     * memory for the texts before all parts, the text after the last part, and
+     * memory for the text before each part, the text after the last part, and
      * the Content-Type
      */
 
@@ -550,7 +553,7 @@ ngx_http_xet_content_header(ngx_http_request_t *r,
 }
 
 
-/* Sends header and parts.  The reader belongs to p from now on. */
+/* Sends header and parts.  The reader then belongs to p. */
 
 static ngx_int_t
 ngx_http_xet_parts_send(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -842,8 +845,9 @@ ngx_http_xet_parts_write_handler(ngx_http_request_t *r)
 
 
 /*
- * The bytes never change, but permissions do: a repo can lose a file.  So
- * clients must revalidate, and get 304.
+ * Returns the value of Cache-Control.  The bytes never change, but with repos
+ * the permissions do: a repo can lose a file.  Then clients must revalidate,
+ * and get 304.
  */
 
 const char *

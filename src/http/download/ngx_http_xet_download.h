@@ -20,7 +20,7 @@ typedef struct {
     xet_sign_key_t  *sign;             /* MAC context, or NULL */
 
     ngx_http_xet_store_t  *store;      /* signs the URLs, if not NULL */
-    time_t                 made;       /* with store: start of the quantum */
+    time_t                 made;       /* start of the quantum; store only */
 
     ngx_str_t        id;               /* id of the signing key */
     ngx_str_t        secret;
@@ -62,9 +62,9 @@ ngx_int_t ngx_http_xet_url_internal(ngx_http_request_t *r,
 
 
 /*
- * Sets only the arguments, for the copy in the URI of the request.  Returns
- * NGX_OK; NGX_DECLINED if the URI does not end with the name of a copy; or
- * NGX_ERROR.
+ * Sets args to the arguments of a signed URL, without its path, for the copy
+ * that the URI of the request names.  Returns NGX_OK; NGX_DECLINED if the URI
+ * does not end with the name of a copy; or NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_url_args(ngx_http_request_t *r, ngx_str_t *args);
 
@@ -87,7 +87,7 @@ ngx_int_t ngx_http_xet_url_copy(ngx_http_request_t *r, xet_hash_t *xorb,
 typedef struct {
     xet_codec_t        *codec;
     u_char              stored[XET_XORB_CHUNK_MAX];
-    u_char              raw[XET_CHUNK_MAX];    /* for any use by the job */
+    u_char              raw[XET_CHUNK_MAX];    /* scratch space of the job */
 } ngx_http_xet_decode_thread_t;
 
 
@@ -108,7 +108,7 @@ typedef struct {
     ngx_http_xet_decode_thread_t  *thread;
     const xet_suite_t             *suite;
     ngx_http_xet_opened_t          copy;
-    ngx_http_xet_decode_lost_t     lost;       /* if XET_STORE_DAMAGED */
+    ngx_http_xet_decode_lost_t     lost;       /* set if XET_STORE_DAMAGED */
     ngx_log_t                     *log;
 } ngx_http_xet_decode_t;
 
@@ -127,7 +127,7 @@ xet_status_t ngx_http_xet_decode_begin_job(ngx_http_xet_decode_t *d,
 xet_status_t ngx_http_xet_decode_open_job(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk);
 
-/* Whether the range of the chunk was announced to the store. */
+/* True if the range of the chunk was announced to the store. */
 #define ngx_http_xet_decode_announced(d, chunk)                               \
     ((chunk)->stored_start >= (d)->copy.reader.start                          \
      && (uint64_t) (chunk)->stored_start + (chunk)->stored_len                \
@@ -177,7 +177,7 @@ void ngx_http_xet_decode_end_job(ngx_http_xet_decode_t *d);
  *     create -> open -> range -> next, next, ... -> range -> next, ...
  *
  * open and next start work and return XET_AGAIN; the handler is called once,
- * later, from the event loop.  Meanwhile the reader uses the request's one
+ * later, from the event loop.  Before that, the reader uses the request's one
  * statement and one job (ctx->query, ctx->task).  The caller must not start a
  * statement or a job, and the rows of its own last statement are freed.
  * Between a handler and the next call the reader does nothing and holds no
@@ -336,8 +336,8 @@ typedef struct {
  * Content-Disposition, ...), with ngx_http_xet_header().  The response to HEAD
  * is the response to GET without the body; HEAD ignores Range.
  *
- * The response is sent in pieces, with backpressure from the client.  From now
- * on the reader belongs to the response, which sets the ranges of the reader.
+ * The response is sent in pieces, with backpressure from the client.  The
+ * reader then belongs to the response, which sets the ranges of the reader.
  * Damage in the store is 500 as long as nothing was sent; after that the
  * connection is closed.
  *
@@ -377,7 +377,7 @@ ngx_int_t ngx_http_xet_content_digest(ngx_http_request_t *r,
  */
 
 /*
- * Makes the next piece, at once or later, and calls
+ * Makes the next piece, immediately or later, and then calls
  * ngx_http_xet_stream_send().
  */
 typedef void (*ngx_http_xet_stream_next_pt)(ngx_http_request_t *r,
@@ -387,7 +387,7 @@ typedef void (*ngx_http_xet_stream_next_pt)(ngx_http_request_t *r,
 struct ngx_http_xet_stream_s {
     ngx_http_xet_stream_next_pt   next;
     void                         *data;
-    ngx_pool_t                   *pool;        /* for the current piece */
+    ngx_pool_t                   *pool;        /* memory of the current piece */
     unsigned                      begun:1;
 };
 

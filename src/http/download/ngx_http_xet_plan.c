@@ -25,7 +25,7 @@
 #include "ngx_http_xet_download.h"
 
 
-#define NGX_HTTP_XET_PLAN_INLINE  256          /* terms; more: in a thread */
+#define NGX_HTTP_XET_PLAN_INLINE  256          /* terms; a thread does more */
 #define NGX_HTTP_XET_PLAN_PIECE   65536        /* bytes of JSON */
 #define NGX_HTTP_XET_PLAN_READ    256          /* terms read at once */
 
@@ -36,7 +36,7 @@ typedef struct {
     xet_plan_writer_t       writer;
     ngx_http_xet_url_t      url;
     ngx_http_xet_stream_t   stream;
-    ngx_pool_t             *pool;              /* of the current piece */
+    ngx_pool_t             *pool;              /* pool of the current piece */
     xet_buf_t               buf;
     xet_status_t            status;
     unsigned                finished:1;        /* the plan is finished */

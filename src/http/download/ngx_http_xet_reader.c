@@ -28,7 +28,7 @@
  *
  * The memory of a request does not depend on the file: terms and chunk lists
  * are read in parts into the cursor, whose size is limited, and rows are freed
- * at once.
+ * immediately.
  */
 
 #include "ngx_http_xet.h"
@@ -65,17 +65,17 @@ struct ngx_http_xet_reader_s {
     ngx_http_xet_reader_open_pt      opened;
     ngx_http_xet_reader_piece_pt     handler;
     ngx_http_xet_reader_consume_pt   consume;
-    void                            *data;         /* argument of the above */
+    void                            *data;         /* callback data */
 
     ngx_http_xet_reader_buffer_t     buffers[2];
-    ngx_http_xet_reader_buffer_t    *buffer;       /* being filled */
+    ngx_http_xet_reader_buffer_t    *buffer;       /* buffer being filled */
     xet_status_t                     status;       /* result of the job */
 
-    ngx_http_xet_decode_lost_t       lost;         /* if XET_STORE_DAMAGED */
+    ngx_http_xet_decode_lost_t       lost;         /* the lost chunk */
     ngx_http_xet_decode_lost_t       before;       /* previous lost chunk */
     ngx_uint_t                       losses;       /* consecutive losses */
     ngx_uint_t                       gone;         /* xorbs without a row */
-    ngx_http_xet_damage_t            damage;       /* to be recorded */
+    ngx_http_xet_damage_t            damage;       /* damage to record */
 
     unsigned                         proven:1;
     unsigned                         busy:1;
@@ -516,7 +516,7 @@ ngx_http_xet_reader_again(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 }
 
 
-/* After a statement or a job: takes the next step, or calls the handler. */
+/* Takes the next step after a statement or job, or calls the handler. */
 
 static void
 ngx_http_xet_reader_continue(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,

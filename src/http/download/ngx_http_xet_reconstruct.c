@@ -368,7 +368,7 @@ ngx_http_xet_reconstruct_trim(ngx_http_request_t *r)
         if (slice.n == 0) {
 
             /*
-             * the row of the xorb is missing: the file was deleted meanwhile
+             * the row of the xorb is missing: the file has been deleted
              */
 
             return ngx_http_xet_reconstruct_changed(r, rec, slice.chunk_count

@@ -229,8 +229,8 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
 
 
 /*
- * An edge sends these arguments to its origin; they allow any range of the
- * copy.
+ * Signs the arguments that an edge sends to its origin; they allow any range of
+ * the copy.
  */
 
 ngx_int_t

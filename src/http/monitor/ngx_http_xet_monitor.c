@@ -2,8 +2,8 @@
 /*
  * The content handler of "xet_metrics" and "xet_status".
  *
- * A response is made at once from data in shared memory.  Each request also
- * starts queries to PostgreSQL and the store; the results are for later
+ * A response is made from data in shared memory, without waiting.  Each request
+ * also starts queries to PostgreSQL and the store; the results are for later
  * responses.
  */
 

@@ -11,9 +11,9 @@
 #include "ngx_http_xet_query.h"
 
 
-/* The size of a repo; during a walk, of the part that is counted so far. */
+/* The size of a repo or, during a walk, of the part counted so far. */
 
-#define NGX_HTTP_XET_REPO_NAME  255            /* bytes; cut if longer */
+#define NGX_HTTP_XET_REPO_NAME  255            /* bytes; truncated */
 
 typedef struct {
     uint64_t  id;
@@ -34,8 +34,8 @@ void ngx_http_xet_monitor_levels(void);
 
 /*
  * Sends queries for metrics to PostgreSQL and the store, unless the last ones
- * were sent less than an interval ago.  With repos, also queries the largest
- * repos.  Does not wait; the results are for later responses.
+ * were sent less than an interval ago.  If repos is set, also queries the
+ * largest repos.  Does not wait; the results are for later responses.
  */
 void ngx_http_xet_monitor_ask(ngx_uint_t repos);
 
@@ -58,8 +58,9 @@ void ngx_http_xet_exposition_json(xet_json_t *j, const uint64_t *cells);
 
 
 /*
- * ngx_http_xet_status.c: sends the page of "xet_status"; and writes the data
- * for its script as members of an open JSON object.
+ * ngx_http_xet_status.c: the first function sends the page of "xet_status".
+ * The second one writes the data for the page's script as members of an open
+ * JSON object.
  */
 ngx_int_t ngx_http_xet_status_page(ngx_http_request_t *r,
     const uint64_t *cells);

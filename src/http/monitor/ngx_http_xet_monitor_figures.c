@@ -3,7 +3,7 @@
  * Metrics from PostgreSQL and the store: their availability, and the number
  * and size of their objects.
  *
- * Each request for metrics lets its worker send queries, and reads the results
+ * Each request for metrics makes its worker send queries, and reads the results
  * of earlier queries without waiting.  A query is sent only if an interval has
  * passed since the last query of any worker.  So one worker at a time waits
  * for results.
@@ -45,7 +45,7 @@
 
 typedef struct {
     uint64_t                   asked;          /* time of the last query, ms */
-    uintptr_t                  ticket;         /* of the last query */
+    uintptr_t                  ticket;         /* ticket of the last query */
     uint64_t                   waiting;        /* a result is expected */
 } ngx_http_xet_due_t;
 
@@ -67,8 +67,8 @@ typedef struct {
 
     ngx_http_xet_due_t          repos;
     ngx_http_xet_repo_size_t    open;          /* repo being counted */
-    ngx_http_xet_top_t          top;           /* of the current walk */
-    ngx_http_xet_top_t          last;          /* of the last complete walk */
+    ngx_http_xet_top_t          top;           /* repos of the current walk */
+    ngx_http_xet_top_t          last;          /* repos of last complete walk */
 } ngx_http_xet_walk_t;
 
 
@@ -150,7 +150,7 @@ ngx_http_xet_monitor_due(ngx_http_xet_due_t *due)
 }
 
 
-/* Whether a result has the expected ticket. */
+/* Returns whether a result has the expected ticket. */
 
 static ngx_uint_t
 ngx_http_xet_monitor_taken(ngx_http_xet_due_t *due, void *ticket)

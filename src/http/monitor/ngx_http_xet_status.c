@@ -20,7 +20,7 @@
 
 
 #define NGX_HTTP_XET_STATUS_TEXTS   48
-#define NGX_HTTP_XET_STATUS_TEXT    160        /* bytes; not the endpoint */
+#define NGX_HTTP_XET_STATUS_TEXT    160        /* bytes, except the endpoint */
 #define NGX_HTTP_XET_STATUS_NONCE   16
 #define NGX_HTTP_XET_STATUS_REPOS   10
 
@@ -59,7 +59,7 @@ enum {
 };
 
 enum {
-    NGX_HTTP_XET_STATE_NONE = 0,               /* not known yet */
+    NGX_HTTP_XET_STATE_NONE = 0,               /* state not known yet */
     NGX_HTTP_XET_STATE_GOOD,
     NGX_HTTP_XET_STATE_BAD
 };
@@ -67,7 +67,7 @@ enum {
 static const struct {
     const char                *name;
     const char                *state;
-    const char                *away;           /* if the server has no API */
+    const char                *away;           /* state without the API */
     const char                *texts[NGX_HTTP_XET_STATE_BAD + 1];
 } ngx_http_xet_status_parts[] = {
     { "postgres", "postgres_state", "This server has no database.",

@@ -16,8 +16,8 @@
  * Only the address in the directive is contacted: no redirects, no proxy from
  * the environment, no other protocols.
  *
- * The fetch fails if the peer sends less than LITTLE bytes within a timeout
- * (this is a step), or not the whole xorb within WAITS timeouts.  Only pauses
+ * The fetch fails if the peer sends less than LITTLE bytes in a step of one
+ * timeout, or has not sent the whole xorb after WAITS timeouts.  Only pauses
  * after a job with little data count towards these timeouts.
  *
  * libcurl resolves host names in a thread of its own, which may still run when
@@ -35,7 +35,7 @@
 #include "xet_net.h"
 
 
-#define NGX_HTTP_XET_FETCH_BUFFER  (128 * 1024)  /* bytes, for libcurl */
+#define NGX_HTTP_XET_FETCH_BUFFER  (128 * 1024)  /* libcurl's buffer, bytes */
 #define NGX_HTTP_XET_FETCH_ERROR   (64 * 1024) /* max bytes discarded */
 #define NGX_HTTP_XET_FETCH_ROUNDS  64          /* libcurl calls in a job */
 #define NGX_HTTP_XET_FETCH_PAUSE   20          /* ms, max counted per pause */
@@ -245,8 +245,8 @@ ngx_http_xet_fetch_open(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 
 /*
- * The body of an error response is not kept.  The body of a 404 is read to its
- * end, so that the connection can be reused.
+ * Drops the body of an error response.  The body of a 404 is read to its end,
+ * so that the connection can be reused.
  */
 
 static xet_net_taken_t
@@ -288,8 +288,8 @@ ngx_http_xet_fetch_done(xet_net_request_t *request)
 
 
 /*
- * XET_OK: the transfer is complete.  A call of libcurl reads at most one TLS
- * record, so the loop repeats the call while data arrives.
+ * Continues the transfer; XET_OK: it is complete.  A libcurl call reads at most
+ * one TLS record, so the loop repeats the call while data arrives.
  */
 
 static xet_status_t
@@ -302,7 +302,7 @@ ngx_http_xet_fetch_run(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
     if (fetch->state == NGX_HTTP_XET_FETCH_PAUSED) {
         fetch->state = NGX_HTTP_XET_FETCH_RUNS;
 
-        /* libcurl passes its buffered data to the write handler at once */
+        /* libcurl immediately passes its buffered data to the write handler */
 
         xet_net_resume(&fetch->request);
     }
@@ -431,9 +431,9 @@ ngx_http_xet_fetch_answers(ngx_http_xet_fetch_t *fetch, ngx_log_t *log)
 
 
 /*
- * A pause counts towards the timeouts only if little data came before it, and
- * only up to its planned length.  Delays by a busy worker, a busy thread pool
- * or a rate limit are not the peer's fault.
+ * Counts the data and the pauses, and checks the timeouts.  A pause counts only
+ * if little data came before it, and only up to its planned length.  Delays by
+ * a busy worker, a busy thread pool or a rate limit are not the peer's fault.
  */
 
 static xet_status_t

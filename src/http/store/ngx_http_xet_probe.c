@@ -55,7 +55,7 @@ typedef struct {
     ngx_event_t              timer;
     ngx_connection_t         dummy;
     ngx_queue_t              waiting;          /* ngx_http_xet_probe_wait_t */
-    ngx_msec_t               time;             /* when status was set */
+    ngx_msec_t               time;             /* time when status was set */
     xet_status_t             status;           /* XET_AGAIN: no result yet */
 
     ngx_http_xet_probe_e     state;
@@ -218,7 +218,7 @@ ngx_http_xet_probe_start(ngx_http_xet_probe_t *probe)
 }
 
 
-/* When a request ends, it is removed from the queue of waiting requests. */
+/* Removes a request from the queue of waiting requests, when it ends. */
 
 static void
 ngx_http_xet_probe_cleanup(void *data)

@@ -23,8 +23,8 @@
  * machine, even if the store is remote.  So failed transfers can be repeated,
  * and memory does not grow with an upload.
  *
- * Functions whose names end in _job block and run in a thread; the others do
- * no I/O.  A file has one owner at a time: the job of the request or, after
+ * Functions whose names end in _job block and run in a thread; other functions
+ * do no I/O.  A file has one owner at a time: the job of the request or, after
  * the end of the request, the detached job that closes the file.  The master
  * creates folders before it starts workers.
  */
@@ -37,7 +37,7 @@
 #define NGX_HTTP_XET_COPY_IDS_MAX  16
 
 
-/* The parts of a file that remain to be closed or removed. */
+/* The parts of a file that must still be closed or removed. */
 
 typedef struct {
     ngx_http_xet_store_t  *store;
@@ -115,8 +115,8 @@ ngx_http_xet_store_create(ngx_conf_t *cf, xet_store_t *backend)
 
 
 /*
- * Called at the end of a cycle.  A process that serves requests frees nothing:
- * it is about to exit, and threads may still use the store.
+ * Frees the store at the end of a cycle.  A process that serves requests frees
+ * nothing: it is about to exit, and threads may still use the store.
  */
 
 static void
@@ -149,7 +149,8 @@ ngx_http_xet_store_exit(ngx_cycle_t *cycle)
 
 
 /*
- * The folders that the master creates must belong to the user of the workers.
+ * If the master runs as root, the created folders belong to the user of the
+ * workers.
  */
 
 ngx_int_t
@@ -321,7 +322,7 @@ ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 
 /*
  * Moves everything that must be closed or removed from file to rest; after
- * that, file is in its initial state, as before the first write.
+ * that, file is in the same state as before the first write.
  */
 
 static void
@@ -369,9 +370,9 @@ ngx_http_xet_store_keep(ngx_http_xet_temp_t *file, ngx_uint_t kept)
 
 
 /*
- * If the folder of temporary files is missing, the disk may be unmounted, or
- * another disk may be mounted.  So the identity is checked before the error of
- * open() is returned.
+ * Opens the temporary file.  If the folder of temporary files is missing, the
+ * disk may be unmounted, or another disk may be mounted.  So the identity is
+ * checked before the error of open() is returned.
  */
 
 static xet_status_t

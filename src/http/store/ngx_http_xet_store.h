@@ -37,7 +37,7 @@ typedef struct {
  */
 
 struct ngx_http_xet_store_s {
-    xet_store_t  *backend;                     /* for jobs */
+    xet_store_t  *backend;                     /* used by jobs */
     ngx_str_t     name;                        /* path, or "s3://..." */
     ngx_str_t     temp;                        /* folder of temporary files */
     xet_s3_t     *s3;                          /* NULL: a folder */
@@ -90,15 +90,15 @@ typedef struct {
     xet_store_writer_t    *writer;             /* NULL: no file is open */
     off_t                  size;               /* bytes written */
 
-    xet_checksum_state_t  *checksum;           /* of the bytes written */
+    xet_checksum_state_t  *checksum;           /* state of the checksum */
     xet_checksum_t         digest;             /* set by commit */
-    xet_hash_t             xorb;               /* the xorb, maybe claimed */
+    xet_hash_t             xorb;               /* the xorb; see claimed */
     uint32_t               copy_id;            /* set by commit */
     uint64_t               began;              /* sequence number at creation */
     uint64_t               made;               /* set by commit, see above */
 
     unsigned               digested:1;         /* compute the checksum */
-    unsigned               claimed:1;          /* xorb set in advance */
+    unsigned               claimed:1;          /* xorb set before the data */
     unsigned               committed:1;        /* a copy may exist */
     unsigned               kept:1;             /* the copy stays after close */
 } ngx_http_xet_temp_t;
@@ -118,7 +118,7 @@ ngx_http_xet_temp_t *ngx_http_xet_store_temp(ngx_http_request_t *r);
  */
 ngx_http_xet_temp_t *ngx_http_xet_store_xorb(ngx_http_request_t *r);
 
-/* As ngx_http_xet_store_xorb(), but the file is closed with the pool. */
+/* Like ngx_http_xet_store_xorb(), but the file is closed with the pool. */
 ngx_http_xet_temp_t *ngx_http_xet_store_copy(ngx_pool_t *pool);
 
 /*
@@ -145,7 +145,7 @@ xet_status_t ngx_http_xet_store_write_job(ngx_http_xet_temp_t *file,
     const u_char *data, size_t len, ngx_log_t *log);
 
 /*
- * Overwrites len bytes at offset; all of these must have been written before.
+ * Overwrites len bytes at offset, all of which must have been written before.
  */
 xet_status_t ngx_http_xet_store_patch_job(ngx_http_xet_temp_t *file,
     const u_char *data, size_t len, off_t offset, ngx_log_t *log);
@@ -189,7 +189,7 @@ xet_status_t ngx_http_xet_store_stat_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t copy_id, uint64_t size, ngx_log_t *log);
 
 /*
- * As ngx_http_xet_store_stat_job(), but for n copies; an object store gets
+ * Like ngx_http_xet_store_stat_job(), but for n copies; an object store gets
  * several requests at once.  The caller sets name and want of each copy, and
  * each copy gets its own status.
  */
@@ -209,7 +209,7 @@ xet_status_t ngx_http_xet_store_remove_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t copy_id, ngx_log_t *log);
 
 /*
- * As ngx_http_xet_store_remove_job(), but for n copies; after XET_OK the
+ * Like ngx_http_xet_store_remove_job(), but for n copies; after XET_OK the
  * removal is durable.
  */
 xet_status_t ngx_http_xet_store_remove_all_job(ngx_http_xet_store_t *store,
@@ -222,8 +222,8 @@ xet_status_t ngx_http_xet_store_remove_all_job(ngx_http_xet_store_t *store,
  * first, and ngx_http_xet_store_copy_ids_blocks() returns the number of blocks
  * that are not used up.  Both may be called in any thread.
  */
-#define NGX_HTTP_XET_COPY_IDS_BLOCK   256     /* as in xet.copy_ids_take() */
-#define NGX_HTTP_XET_COPY_IDS_BLOCKS  4       /* of a worker */
+#define NGX_HTTP_XET_COPY_IDS_BLOCK   256     /* same in xet.copy_ids_take() */
+#define NGX_HTTP_XET_COPY_IDS_BLOCKS  4       /* maximum per worker */
 
 void ngx_http_xet_store_copy_ids_add(uint32_t first);
 ngx_uint_t ngx_http_xet_store_copy_ids_blocks(void);
@@ -277,7 +277,7 @@ typedef struct {
     xet_store_reader_t     reader;
     unsigned               opened:1;
 
-    const char            *why;                /* after XET_STORE_DAMAGED */
+    const char            *why;                /* reason of the damage */
     ngx_err_t              err;                /* errno, or 0 */
 } ngx_http_xet_opened_t;
 
@@ -347,7 +347,7 @@ xet_status_t ngx_http_xet_stage_draw(u_char *id);
 
 
 /*
- * Sets put to a URL that permits the upload of exactly length bytes with this
+ * Sets put to a URL that allows uploading exactly length bytes with this
  * checksum, for the given number of seconds.  The name of the object consists
  * of the xorb and id.  Does no I/O.  Returns NGX_OK or NGX_ERROR.
  */
@@ -382,7 +382,7 @@ void ngx_http_xet_stage_destroy(ngx_http_xet_stage_t *stage);
  * one after another.  The bytes are not trusted.
  */
 
-#define NGX_HTTP_XET_FETCH_LITTLE  (64 * 1024) /* fewer are "little data" */
+#define NGX_HTTP_XET_FETCH_LITTLE  (64 * 1024) /* fewer bytes: "little data" */
 
 typedef struct ngx_http_xet_fetch_s  ngx_http_xet_fetch_t;
 
@@ -456,18 +456,18 @@ typedef struct {
     xet_store_reader_t     reader;
     xet_hash_t             xorb;
     uint32_t               copy_id;
-    uint64_t               size;               /* from the row; 0: any */
-    xet_checksum_t         digest;             /* from the row */
+    uint64_t               size;               /* size in the row; 0: any */
+    xet_checksum_t         digest;             /* digest in the row */
     u_char                 ends[NGX_HTTP_XET_ENDS_LEN];
     const char            *why;                /* reason of the damage */
 
     u_char                *buf;
     uint64_t               offset;
     uint64_t               end;                /* end of the file */
-    xet_checksum_state_t  *checksum;           /* if the row has a digest */
-    xet_xorb_verifier_t   *verifier;           /* otherwise */
+    xet_checksum_state_t  *checksum;           /* set if the row has a digest */
+    xet_xorb_verifier_t   *verifier;           /* set without a digest */
     ngx_http_xet_temp_t   *copy;               /* gets the data, or NULL */
-    ngx_http_xet_fetch_t  *fetch;              /* from the caller, or NULL */
+    ngx_http_xet_fetch_t  *fetch;              /* caller's client, or NULL */
 
     unsigned               opened:1;
     unsigned               again:1;            /* this is the second read */
@@ -489,7 +489,7 @@ xet_status_t ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan,
     uint64_t size_max, ngx_http_xet_temp_t *copy);
 
 /*
- * As ngx_http_xet_scan_foreign(), but reads from a peer node.  fetch must
+ * Like ngx_http_xet_scan_foreign(), but reads from a peer node.  fetch must
  * outlive the scan.
  */
 xet_status_t ngx_http_xet_scan_peer(ngx_http_xet_scan_t *scan,
@@ -520,7 +520,7 @@ void ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan);
 
 /*
  * ngx_http_xet_store_orphans.c: finds files of the store without a row, a few
- * per job.  It first reads the files that an earlier sweep of any node has
+ * per job.  A sweep first reads the files that an earlier sweep of any node has
  * left in quarantine, then the folders of copies, one after another.  The
  * structure belongs to a job while the job runs, otherwise to the event loop.
  */
@@ -528,7 +528,7 @@ void ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan);
 #define NGX_HTTP_XET_ORPHANS_NAMES    256      /* size of the array names */
 #define NGX_HTTP_XET_ORPHANS_TAKEN    32       /* size of the array taken */
 #define NGX_HTTP_XET_ORPHANS_FOLDERS  256
-#define NGX_HTTP_XET_ORPHANS_QUARANTINE    (-1)     /* in place of a folder */
+#define NGX_HTTP_XET_ORPHANS_QUARANTINE    (-1)     /* a pseudo-folder */
 
 typedef struct {
     xet_hash_t             xorb;
@@ -563,7 +563,7 @@ typedef struct {
     ngx_http_xet_orphan_t  taken[NGX_HTTP_XET_ORPHANS_TAKEN];
     ngx_uint_t             ntaken;
 
-    /* counters: jobs add, the event loop clears */
+    /* counters, increased by jobs and cleared by the event loop */
 
     ngx_uint_t             found;              /* old files without a row */
     ngx_uint_t             back;               /* files that were restored */
@@ -575,7 +575,7 @@ typedef struct {
 
 /*
  * Lists up to max names of copies into names, from folder on, for up to 50 ms.
- * A call may list no names although the end is not reached.  At the end folder
+ * A call may list no names even if the end is not reached.  At the end, folder
  * is NGX_HTTP_XET_ORPHANS_FOLDERS, and names may still have entries.  A file
  * with another kind of name is counted in found.
  */
@@ -583,15 +583,16 @@ xet_status_t ngx_http_xet_orphans_list_job(ngx_http_xet_orphans_t *o,
     ngx_uint_t max, ngx_log_t *log);
 
 /*
- * Moves files of suspect names into quarantine, from index i on, if they are
- * old enough, and lists them in taken.  Stops after 50 ms or when taken is
- * full.
+ * Moves files with suspect names into quarantine, starting at index i, if the
+ * files are old enough, and lists them in taken.  Stops after 50 ms, or when
+ * taken is full.
  */
 xet_status_t ngx_http_xet_orphans_take_job(ngx_http_xet_orphans_t *o,
     ngx_log_t *log);
 
 /*
- * Removes the removable files in taken, and restores the names of the others.
+ * Removes the removable files in taken, and restores the names of the other
+ * files.
  */
 xet_status_t ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o,
     ngx_log_t *log);
@@ -656,9 +657,9 @@ xet_status_t ngx_http_xet_store_identity_check_job(ngx_http_xet_store_t *store,
     ngx_log_t *log);
 
 /*
- * As ngx_http_xet_store_identity_check_job(), but always reads the identity of
- * the store.  The other function reads it from an object store only every few
- * seconds.
+ * Like ngx_http_xet_store_identity_check_job(), but always reads the identity
+ * of the store.  The other function reads it from an object store only every
+ * few seconds.
  */
 xet_status_t ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
     ngx_log_t *log);

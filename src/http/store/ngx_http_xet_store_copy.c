@@ -51,8 +51,8 @@ ngx_http_xet_store_stat_job(ngx_http_xet_store_t *store,
 
 
 /*
- * If copies are missing, the identity of the store is checked once for all of
- * them.
+ * Checks n copies.  If copies are missing, the identity of the store is checked
+ * only once.
  */
 
 void
@@ -139,8 +139,8 @@ ngx_http_xet_copy_missing_job(ngx_http_xet_store_t *store, ngx_log_t *log)
 
 
 /*
- * Damaged data is read once more before it is reported, because a bit may have
- * flipped in transit from an object store.
+ * Compares a copy with its digest.  Damaged data is read once more before it is
+ * reported, because a bit may have flipped in transit from an object store.
  */
 
 xet_status_t

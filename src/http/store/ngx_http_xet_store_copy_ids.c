@@ -7,7 +7,7 @@
  * and a check in advance does not help two concurrent uploads.  So the
  * database hands out copy ids in blocks, and each block only once
  * (xet.copy_ids_take()).  A block belongs to one worker, so uploads need no
- * further coordination.
+ * other coordination.
  *
  * A worker holds at most four blocks, and uses them in the order of arrival.
  * The first upload requests the first block and waits for it

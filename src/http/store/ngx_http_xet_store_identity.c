@@ -3,10 +3,10 @@
  * Checks that the store and the database belong together.
  *
  * If a disk is not mounted, the store is an empty folder.  An upload
- * acknowledged there would disappear when the disk is mounted again.  The
- * folder of another store would seem to have lost all xorbs.  So the store and
+ * acknowledged there would disappear when the disk is mounted again.  If the
+ * folder belongs to another store, all xorbs seem to be lost.  So the store and
  * the database have a common identity, in the file <store>/identity and in the
- * row of xet.store.  Each new session compares the two
+ * row of xet.store.  Each new session compares the two identities
  * (ngx_http_xet_pg_check.c).  The file is read again before a copy is reported
  * as durable or lost.
  *
@@ -24,7 +24,7 @@
 #include <pthread.h>
 
 
-#define NGX_HTTP_XET_IDENTITY_VALID  5000      /* ms, of a bucket's identity */
+#define NGX_HTTP_XET_IDENTITY_VALID  5000      /* ms, buckets only */
 
 
 static pthread_mutex_t  ngx_http_xet_store_identity_lock

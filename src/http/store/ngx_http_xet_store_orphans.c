@@ -189,8 +189,8 @@ ngx_http_xet_orphans_next(ngx_http_xet_orphans_t *o)
 
 
 /*
- * A missing folder counts as empty, because the identity of the store was
- * checked before.
+ * Starts the list of the current folder.  A missing folder counts as empty,
+ * because the identity of the store was checked before.
  */
 
 static xet_status_t
@@ -645,7 +645,7 @@ ngx_http_xet_orphans_known(ngx_http_xet_orphans_t *o,
 
 
 /*
- * Writes the name of the file in quarantine, XET_STORE_NAME_MAX bytes at most.
+ * Writes the name of the file in quarantine, at most XET_STORE_NAME_MAX bytes.
  */
 
 static void

@@ -11,14 +11,16 @@
  *
  * The object is not trusted: all bytes are read and verified like those of an
  * upload.  The client may use the URL again at any time, and may request
- * several commits at once.  So the object is first copied to a name without a
- * URL; that copy is verified, and becomes the copy of the xorb.  The bucket
- * copies objects itself, so this server transfers the bytes only once.  Copies
- * have no footer, so an object with a footer is read a second time, into a
- * temporary file, which is uploaded without the footer.
+ * several commits at once.  So the object is first copied to an internal name,
+ * which has no URL.  The object with the internal name is verified, and then
+ * copied to the name of a copy.  The bucket copies objects itself, so this
+ * server transfers the bytes only once.  Copies have no footer, so an object
+ * with a footer is read a second time, into a temporary file, which is uploaded
+ * without the footer.
  *
- * Staged objects are removed at the end; the sweep of orphans removes those
- * that are never committed (ngx_http_xet_store_orphans.c).
+ * The object with the internal name is removed at the end.  The sweep of
+ * orphans removes staged objects that are never committed, and objects that a
+ * failed commit has left (ngx_http_xet_store_orphans.c).
  *
  * The structure belongs to a job while the job runs, otherwise to the event
  * loop.
@@ -184,7 +186,7 @@ ngx_http_xet_stage_job(ngx_http_xet_stage_t *stage, ngx_log_t *log)
              : ngx_http_xet_stage_end(stage, log);
     }
 
-    /* an error 4xx: the client's data is wrong */
+    /* a 4xx error: the client's data is wrong */
 
     if (rc == XET_OK
         || (rc != XET_NO_GRANT && xet_status_http(rc) / 100 == 4))
@@ -253,8 +255,8 @@ ngx_http_xet_stage_open(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 
 
 /*
- * The buffer is allocated per job, so a commit that waits for a thread holds
- * no buffer.
+ * Reads the next piece.  The buffer is allocated per job, so a commit that
+ * waits for a thread holds no buffer.
  */
 
 static xet_status_t
@@ -409,8 +411,9 @@ ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 
 
 /*
- * XET_DONE and XET_AGAIN mean that the object is missing or too short.  For an
- * object with an internal name, this is a failure of the store.
+ * Logs an error, and returns its status.  XET_DONE and XET_AGAIN mean that the
+ * object is missing or too short.  For an object with an internal name, this is
+ * a failure of the store.
  */
 
 static xet_status_t
@@ -425,7 +428,7 @@ ngx_http_xet_stage_failed(ngx_http_xet_stage_t *stage, xet_status_t rc,
 }
 
 
-/* If this fails, the sweep of orphans removes the object. */
+/* Removes the object; if this fails, the sweep of orphans removes it. */
 
 static void
 ngx_http_xet_stage_remove(ngx_http_xet_stage_t *stage, ngx_log_t *log)

@@ -223,8 +223,8 @@ xet_net_options(xet_net_t *net, xet_net_request_t *r)
 
 
 /*
- * Sets the method.  A method with a body is sent as an upload of libcurl;
- * otherwise libcurl would add the "Content-Type" of a form to a POST.
+ * Sets the method.  A request with a body is sent as a libcurl upload, since
+ * libcurl would add the "Content-Type" of an HTML form to any other POST.
  */
 
 static CURLcode
@@ -376,7 +376,7 @@ xet_net_seek(void *arg, curl_off_t offset, int origin)
 
 
 /*
- * Called for each line of headers, including headers of 1xx, and of trailers.
+ * Called for each header line, also of 1xx responses, and each trailer line.
  * Limits their total size, since libcurl does not limit their number.  Refuses
  * transfer codings other than "chunked", which libcurl would decode even
  * though the request does not accept them.
@@ -700,7 +700,7 @@ xet_net_result(const xet_net_request_t *r, CURLcode code)
 
 
 /*
- * Writes the error message.  Messages of libcurl may contain text of the
+ * Writes the error message.  A libcurl message may contain text from the
  * server, so only printable ASCII is kept.
  */
 

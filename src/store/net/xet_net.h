@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 
-#define XET_NET_TEXT_MAX  256          /* of an error, with its zero byte */
+#define XET_NET_TEXT_MAX  256          /* size of error texts, with zero byte */
 
 
 typedef struct xet_net_s          xet_net_t;
@@ -60,7 +60,8 @@ typedef struct {
     const char  *certificates;         /* PEM file, trusted instead of the
                                           system's; NULL or "": the system's */
     size_t       buffer;               /* bytes read or written at once */
-    uint32_t     connections;          /* kept; 0: libcurl's default */
+    uint32_t     connections;          /* maximum number kept open; 0:
+                                          libcurl's default */
     unsigned     proxy:1;              /* use the proxy of the environment */
 } xet_net_conf_t;
 
@@ -74,12 +75,12 @@ struct xet_net_request_s {
     const char           *range;       /* "a-b"; NULL or "": all bytes */
     const unsigned char  *data;        /* the body; NULL: read from fd */
     int                   fd;          /* the file with the body */
-    uint64_t              offset;      /* of the body in the file */
-    size_t                len;         /* of the body; unused for GET, HEAD
+    uint64_t              offset;      /* start of the body in fd */
+    size_t                len;         /* body length; unused for GET, HEAD
                                           and DELETE */
-    uint64_t              timeout;     /* ms, in total; 0: no limit */
-    uint32_t              connect;     /* ms, to connect */
-    uint32_t              silence;     /* s without a byte; 0: no limit */
+    uint64_t              timeout;     /* total time in ms; 0: no limit */
+    uint32_t              connect;     /* limit for connecting, ms */
+    uint32_t              silence;     /* maximum s without data; 0: no limit */
     unsigned              direct:1;    /* no proxy */
     unsigned              tls:1;       /* https only */
     unsigned              netrc:1;     /* may use the login of ~/.netrc */
@@ -102,22 +103,23 @@ struct xet_net_request_s {
     xet_net_rc_t          rc;
     int                   status;      /* 0: no response */
     int64_t               length;      /* "Content-Length", or -1 */
-    unsigned              tries;       /* > 1: libcurl sent it again, since a
-                                          kept connection was dead */
+    unsigned              tries;       /* > 1: libcurl repeated the request
+                                          because a kept connection was dead */
     unsigned              late:1;      /* a timeout */
-    uint64_t              took;        /* ms */
+    uint64_t              took;        /* duration, ms */
     uint64_t              up;          /* bytes of the request body sent */
     uint64_t              down;        /* bytes of the response body */
     char                  why[XET_NET_TEXT_MAX];       /* printable */
 
-    /* bytes of xet_net_keep(), with a zero byte; the caller frees body */
+    /* bytes that xet_net_keep() has appended, and a zero byte; the caller
+       frees body */
 
     char                 *body;
     size_t                body_len;
 
     /* private */
 
-    xet_net_t            *net;         /* while the request is in flight */
+    xet_net_t            *net;         /* set while in flight, else NULL */
     void                 *handle;
     void                 *lines;
     size_t                sent;
@@ -160,7 +162,7 @@ const char *xet_net_step(xet_net_t *net, int wait, unsigned *n);
 /* Ends the wait of a step.  The only function safe to call in any thread. */
 void xet_net_wakeup(xet_net_t *net);
 
-/* Ends a pause: calls write for the paused bytes and for further bytes. */
+/* Ends a pause: calls write for the paused bytes and for later bytes. */
 void xet_net_resume(xet_net_request_t *r);
 
 /* Appends len bytes to body.  Returns 0 and sets err if out of memory. */

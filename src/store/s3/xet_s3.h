@@ -15,7 +15,7 @@
  * after temporary failures: no connection, 5xx, "slow down", a body that is
  * truncated or has a wrong checksum, a wrong clock, rotated credentials.  If
  * no request got a response for a while, the circuit breaker opens: requests
- * fail at once, except for one trial a second.
+ * fail immediately, except for one trial a second.
  *
  * Names have no empty parts, no "." or "..", and visible ASCII only.
  */
@@ -29,13 +29,13 @@
 #include <sys/types.h>
 
 
-#define XET_S3_KEY_MAX      1024               /* limit of S3 */
-#define XET_S3_NAME_MAX     512                /* below the prefix */
+#define XET_S3_KEY_MAX      1024               /* S3 limit */
+#define XET_S3_NAME_MAX     512                /* name below the prefix */
 #define XET_S3_URL_MAX      4096
 #define XET_S3_TEXT_MAX     256
-#define XET_S3_ID_MAX       1024               /* of a multipart upload */
-#define XET_S3_PART_MIN     (5 * 1024 * 1024)  /* except for the last part */
-#define XET_S3_PARTS_MAX    1024               /* of an upload, our limit */
+#define XET_S3_ID_MAX       1024               /* id of a multipart upload */
+#define XET_S3_PART_MIN     (5 * 1024 * 1024)  /* last part may be smaller */
+#define XET_S3_PARTS_MAX    1024               /* our limit per upload */
 
 
 typedef struct xet_s3_s         xet_s3_t;
@@ -85,14 +85,15 @@ typedef void (*xet_s3_report_pt)(const xet_s3_report_t *report);
 typedef struct {
     const char       *url;             /* "s3://bucket[/prefix]" */
     const char       *endpoint;        /* "http[s]://host[:port]" */
-    const char       *public_endpoint; /* for presigned URLs, NULL: endpoint */
+    const char       *public_endpoint; /* base of presigned URLs; NULL: same
+                                          as endpoint */
     const char       *region;          /* "us-east-1" */
     const char       *credentials;     /* a file in the format of AWS tools */
     const char       *profile;         /* section of the file, "default" */
     const char       *certificate;     /* trusted CAs; NULL: the system's */
-    uint32_t          timeout;         /* ms, of a request with its retries */
-    uint32_t          connections;     /* limit, further requests wait */
-    uint32_t          part;            /* bytes of a part of an upload */
+    uint32_t          timeout;         /* ms per request, including retries */
+    uint32_t          connections;     /* maximum; other requests wait */
+    uint32_t          part;            /* size of an upload part, bytes */
     xet_s3_report_pt  report;          /* called for each request, or NULL */
     unsigned     path_style:1;         /* the bucket is in the path */
     unsigned     conditional:1;        /* If-None-Match works on PUT */
@@ -108,13 +109,13 @@ typedef enum {
     XET_S3_EXISTS,                     /* 412: the object exists */
     XET_S3_AWAY,                       /* temporary: no response, 5xx, slow
                                           down */
-    XET_S3_DENIED,                     /* 401, 403: keys, rights, clocks */
+    XET_S3_DENIED,                     /* 401, 403: wrong key, right or clock */
     XET_S3_NO_BUCKET,
-    XET_S3_FULL,                       /* quota of the store, 507 */
+    XET_S3_FULL,                       /* quota exceeded, or 507 */
     XET_S3_BAD,                        /* other or truncated response */
     XET_S3_LOCAL,                      /* local: memory, descriptors, a file */
     XET_S3_CONF,                       /* bad configuration, keys or name */
-    XET_S3_ENDED                       /* after xet_s3_stop() */
+    XET_S3_ENDED                       /* xet_s3_stop() was called */
 } xet_s3_rc_t;
 
 
@@ -124,7 +125,7 @@ typedef enum {
  */
 
 typedef struct {
-    int   status;                      /* of HTTP, 0: no response */
+    int   status;                      /* HTTP status; 0: no response */
     char  text[XET_S3_TEXT_MAX];
 } xet_s3_error_t;
 
@@ -158,7 +159,7 @@ void xet_s3_destroy(xet_s3_t *s3);
 
 /*
  * Called when a process ends: waits for the thread of the client.  Other
- * threads may still use the client, but all further requests fail.
+ * threads may still use the client, but all new requests fail.
  */
 void xet_s3_stop(xet_s3_t *s3);
 
@@ -292,7 +293,7 @@ uint64_t xet_s3_upload_hashed(const xet_s3_upload_t *upload);
  * not change.  Sends complete parts in the background, from a duplicate of fd,
  * and does not wait for the store.  fd must be readable, for bytes that were
  * not hashed yet.  Returns XET_S3_LOCAL on local errors; finish returns errors
- * of the store.
+ * from the store.
  */
 xet_s3_rc_t xet_s3_upload_ready(xet_s3_upload_t *upload, int fd,
     uint64_t size, xet_s3_error_t *error);
@@ -326,13 +327,13 @@ void xet_s3_upload_destroy(xet_s3_upload_t *upload);
  */
 
 typedef struct {
-    const char  *name;                 /* in lower case */
+    const char  *name;                 /* lower-case name */
     const char  *value;
 } xet_s3_header_t;
 
 typedef struct {
     const char             *method;
-    const char             *name;      /* of the object */
+    const char             *name;      /* object name */
     const xet_s3_header_t  *headers;   /* required in the request */
     size_t                  nheaders;
     int64_t                 made;      /* seconds since 1970 */

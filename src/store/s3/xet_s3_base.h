@@ -18,13 +18,13 @@
 
 #define XET_S3_SERVICE      "s3"
 #define XET_S3_TOKEN_MAX    2048
-#define XET_S3_ACCESS_MAX   128        /* of an access key or a secret */
+#define XET_S3_ACCESS_MAX   128        /* access key id, or secret key */
 #define XET_S3_PATH_MAX     (XET_S3_KEY_MAX + 80)
 #define XET_S3_HOST_MAX     256
-#define XET_S3_TAG_MAX      128        /* of an ETag */
-#define XET_S3_SHA_MAX      65         /* hex, and a zero byte */
-#define XET_S3_BODY_MAX     (64 * 1024)        /* of a response in memory */
-#define XET_S3_LIST_MAX     (8 * 1024 * 1024)  /* of 1000 escaped names */
+#define XET_S3_TAG_MAX      128        /* ETag */
+#define XET_S3_SHA_MAX      65         /* hex digits and a zero byte */
+#define XET_S3_BODY_MAX     (64 * 1024)        /* response body in memory */
+#define XET_S3_LIST_MAX     (8 * 1024 * 1024)  /* list of 1000 escaped names */
 
 
 /* xet_s3_time.c */
@@ -59,7 +59,7 @@ void xet_s3_hex(char *dst, const uint8_t *src, size_t len);
 
 typedef struct {
     char      base[XET_S3_HOST_MAX + 16];      /* "https://host:port" */
-    char      host[XET_S3_HOST_MAX];           /* as in "Host" */
+    char      host[XET_S3_HOST_MAX];           /* value of "Host" */
     char      bucket[64];
     char      prefix[XET_S3_NAME_MAX];         /* "", or ends with a slash */
     unsigned  path_style:1;
@@ -150,7 +150,7 @@ typedef void (*xet_s3_transfer_pt)(xet_s3_transfer_t *t);
 struct xet_s3_transfer_s {
     xet_s3_transfer_t     *next;
     xet_s3_transfers_t    *transfers;
-    xet_s3_transfer_pt     done;       /* in the thread of the transfers */
+    xet_s3_transfer_pt     done;       /* called in the transfers' thread */
     void                  *owner;
 
     /*
@@ -162,9 +162,9 @@ struct xet_s3_transfer_s {
     xet_net_request_t      net;
     const char            *headers[XET_S3_TRANSFER_HEADERS];  /* lines */
     size_t                 nheaders;
-    unsigned char         *buf;        /* for the body of a 2xx, or NULL */
+    unsigned char         *buf;        /* gets the body of a 2xx, or NULL */
     size_t                 size;
-    size_t                 most;       /* limit of any other body */
+    size_t                 most;       /* maximum size of any other body */
     uint64_t               deadline;   /* ms */
     unsigned               again;      /* this is a retry */
 
@@ -184,7 +184,7 @@ struct xet_s3_transfer_s {
 xet_s3_transfers_t *xet_s3_transfers_create(const xet_s3_conf_t *conf);
 void xet_s3_transfers_destroy(xet_s3_transfers_t *ts);
 
-/* Ends the thread; further transfers are refused. */
+/* Ends the thread; new transfers are refused. */
 void xet_s3_transfers_stop(xet_s3_transfers_t *ts);
 int xet_s3_transfers_stopped(xet_s3_transfers_t *ts);
 
@@ -209,16 +209,16 @@ void xet_s3_report_withheld(xet_s3_report_pt report, const char *method);
 
 struct xet_s3_s {
     const xet_s3_conf_t   *conf;
-    xet_s3_conf_t          copy;       /* with the defaults */
+    xet_s3_conf_t          copy;       /* *conf, with defaults filled in */
     xet_s3_url_t           url;
-    xet_s3_url_t           outside;    /* of the public endpoint */
+    xet_s3_url_t           outside;    /* the public endpoint */
     xet_s3_credentials_t   credentials;
     xet_s3_transfers_t    *transfers;
 
     pthread_mutex_t        lock;       /* protects this group */
-    int64_t                skew;       /* of the store's clock, s */
+    int64_t                skew;       /* store's clock minus ours, s */
     uint64_t               silent;     /* start of the silence, ms; or 0 */
-    uint64_t               tried;      /* when last opened or tried, ms */
+    uint64_t               tried;      /* time of opening or last trial, ms */
     unsigned               open:1;     /* the circuit breaker is open */
     uint64_t               random;
 };
@@ -236,11 +236,11 @@ typedef struct {
     size_t               nargs;
     xet_sigv4_pair_t     headers[XET_S3_REQUEST_PAIRS];
     size_t               nheaders;
-    char                 sha256[XET_S3_SHA_MAX];   /* of the body */
+    char                 sha256[XET_S3_SHA_MAX];   /* body hash, as hex */
     unsigned             is_xml:1;     /* the body of a 200 may be an error */
 
     unsigned             unsure:1;     /* an attempt may have succeeded */
-    unsigned             generation;   /* of the keys */
+    unsigned             generation;   /* generation of the keys used */
     xet_s3xml_answer_t   answer;
     xet_s3_transfer_t    t;
 

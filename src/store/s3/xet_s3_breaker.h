@@ -12,7 +12,7 @@
 
 typedef enum {
     XET_S3_CLOSED = 0,                 /* requests are sent */
-    XET_S3_OPEN,                       /* requests fail at once */
+    XET_S3_OPEN,                       /* requests fail immediately */
     XET_S3_TRIAL                       /* this request is sent as a trial */
 } xet_s3_breaker_t;
 

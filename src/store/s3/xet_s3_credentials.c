@@ -9,7 +9,7 @@
  *
  * To rotate keys, replace the file.  It is read again when a store denies a
  * request that was signed with the old keys.  If the file can't be read, the
- * old keys stay.  Texts of errors never contain data of the file.
+ * old keys stay.  Error messages never contain data from the file.
  */
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 
 #define XET_S3_CREDENTIALS_MAX    (64 * 1024)
-#define XET_S3_CREDENTIALS_PAUSE  1000         /* ms between two readings */
+#define XET_S3_CREDENTIALS_PAUSE  1000         /* ms between two reads */
 
 
 static xet_s3_rc_t xet_s3_credentials_read(xet_s3_credentials_t *c,

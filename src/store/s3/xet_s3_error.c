@@ -1,6 +1,6 @@
 
 /*
- * Error messages.  They may contain text of the store and are logged, so
+ * Error messages.  They may contain text from the store and are logged, so
  * characters other than printable ASCII become "?".
  */
 

@@ -4,7 +4,7 @@
  *
  * A page of a list is a response with up to a thousand names.  The request for
  * the next page contains the last name of the previous page, so the store
- * keeps no state of a list.
+ * needs no state for a list.
  */
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ typedef struct {
 
 
 typedef struct {
-    char  *key;                        /* one allocation, with id */
+    char  *key;                        /* id is in the same allocation */
     char  *id;
 } xet_s3_left_t;
 
@@ -436,7 +436,7 @@ xet_s3_sweep_abort(xet_s3_sweeper_t *sweeper, size_t *n,
 
             xet_s3_request_free(&r);
 
-            /* XET_S3_CONF: not a name of ours; another program's upload */
+            /* XET_S3_CONF: another program's upload, under an invalid name */
 
             if (one == XET_S3_OK) {
                 (*n)++;

@@ -1,6 +1,6 @@
 
 /*
- * A batch: one request for each of many objects, several in flight at once.
+ * A batch: one request for each of many objects, several at the same time.
  *
  *     post (one per slot) -> landed -> settled, and post the next one
  *
@@ -29,7 +29,7 @@ struct xet_s3_slot_s {
     xet_s3_many_t     *many;
     xet_s3_slot_t     *next;
     xet_s3_item_t     *item;
-    uint64_t           deadline;       /* of its request, ms */
+    uint64_t           deadline;       /* deadline of the request, ms */
     xet_s3_request_t   r;
 };
 
@@ -40,7 +40,7 @@ struct xet_s3_many_s {
     xet_s3_item_t     *items;
     size_t             n;
     size_t             i;              /* number of items started */
-    xet_s3_rc_t        rc;             /* of the first failure */
+    xet_s3_rc_t        rc;             /* result of the first failure */
     xet_s3_error_t    *error;
 
     xet_s3_slot_t     *slots;

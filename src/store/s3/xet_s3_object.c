@@ -259,8 +259,9 @@ xet_s3_put_small(xet_s3_t *s3, const char *name, const unsigned char *data,
 
 /*
  * Sends a PUT.  If an attempt got no response, an existing object may be the
- * object that we sent.  The object counts as ours only if its size matches,
- * and its ETag is the MD5 of the bytes sent; a store may use other ETags.
+ * object that we sent.  The object counts as ours only if its size matches and
+ * its ETag is the MD5 of the bytes sent.  Some stores use other ETags; there
+ * the result stays XET_S3_EXISTS.
  */
 
 xet_s3_rc_t

@@ -137,7 +137,7 @@ xet_s3_path(xet_s3_t *s3, const char *name, char *path)
 }
 
 
-/* now is the caller's time; the skew of the store's clock is added. */
+/* Prepares to sign at the caller's time now, plus the skew of the store. */
 
 static xet_s3_rc_t
 xet_s3_presign_init(xet_s3_presign_t *p, xet_s3_t *s3,

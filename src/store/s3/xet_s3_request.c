@@ -4,8 +4,8 @@
  * may help, until the timeout.
  *
  * Pauses grow from 50 ms to 2 s.  The actual pause is random, between half of
- * the value and all of it, so that requests refused together are not retried
- * together.  A longer "Retry-After" takes precedence.
+ * this value and the full value, so that requests refused together are not
+ * retried together.  A longer "Retry-After" takes precedence.
  */
 
 #include <stdio.h>
@@ -23,7 +23,7 @@
 #define XET_S3_REQUEST_PAUSE      50           /* ms */
 #define XET_S3_REQUEST_PAUSE_MAX  2000
 #define XET_S3_REQUEST_TRIAL      5000         /* ms, timeout of a trial */
-#define XET_S3_REQUEST_DENIED     3            /* retries if denied */
+#define XET_S3_REQUEST_DENIED     3            /* maximum retries if denied */
 #define XET_S3_REQUEST_SKEW       240          /* s; S3 allows 900 */
 #define XET_S3_REQUEST_EMPTY                                                  \
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -541,7 +541,7 @@ xet_s3_request_judge(xet_s3_request_t *r, xet_s3_rc_t *rc,
 
     verdict = xet_s3_verdict(t, &r->answer.error, rc);
 
-    /* the response to a HEAD has no body, and so no error code */
+    /* a response to a HEAD has no body, so it has no error code */
 
     if (t->net.rc == XET_NET_OK && t->net.status == 404 && *rc == XET_S3_BAD
         && strcmp(r->method, "HEAD") == 0)
@@ -561,7 +561,7 @@ xet_s3_request_judge(xet_s3_request_t *r, xet_s3_rc_t *rc,
         xet_s3_request_tell(r, *rc, error);
     }
 
-    /* not every store reports a wrong clock, and no response to a HEAD does */
+    /* some stores, and responses to a HEAD, do not report a wrong clock */
 
     if (verdict == XET_S3_KEYS && xet_s3_request_skewed(r)) {
         return XET_S3_CLOCK;
@@ -709,7 +709,7 @@ xet_s3_request_pause(xet_s3_request_t *r, unsigned n, uint64_t deadline)
 
     (void) pthread_mutex_lock(&s3->lock);
 
-    /* forked processes inherit the state; their pid makes it differ */
+    /* forked processes inherit the random state, so it includes the pid */
 
     s3->random += now ^ (uint64_t) getpid() << 32;
     s3->random |= 1;

@@ -103,7 +103,10 @@ xet_s3_time_of(unsigned year, unsigned month, unsigned day, unsigned hour,
 }
 
 
-/* Days since 1970.  Years begin in March, so a leap day is the last day. */
+/*
+ * Returns the days since 1970.  Years begin in March here, so that a leap day
+ * is the last day of its year.
+ */
 
 static int64_t
 xet_s3_time_days(int64_t year, unsigned month, unsigned day)

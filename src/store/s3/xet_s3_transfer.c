@@ -6,8 +6,8 @@
  *     post (any thread) -> queue -> in flight -> done (transfers' thread)
  *
  * The owner of a transfer must not touch it between post and done.  The limit
- * of connections is the limit of transfers in flight; further transfers wait,
- * in order, until their deadline.  Connections are kept.
+ * of connections also limits the transfers in flight; other transfers wait in
+ * the queue until their deadline.  Connections are kept open.
  *
  * The first transfer starts the thread, which blocks all signals and ends with
  * the client.  Transfers in flight at that time have one second to complete.
@@ -24,7 +24,7 @@
 
 
 #define XET_S3_TRANSFER_BUFFER  (128 * 1024)
-#define XET_S3_TRANSFER_GRACE   1000           /* ms, on shutdown */
+#define XET_S3_TRANSFER_GRACE   1000           /* shutdown grace period, ms */
 #define XET_S3_TRANSFER_POLL    1000           /* ms */
 
 
@@ -39,8 +39,8 @@ struct xet_s3_transfers_s {
 
     xet_net_t            *net;         /* any thread may wake it up */
 
-    xet_s3_transfer_t    *running;     /* used by the thread only */
-    uint32_t              n;           /* number of running; atomic */
+    xet_s3_transfer_t    *running;     /* used only by the thread */
+    uint32_t              n;           /* length of running; atomic */
 
     xet_s3_report_pt      report;
     xet_net_conf_t        conf;
@@ -305,7 +305,7 @@ xet_s3_transfers_take(xet_s3_transfers_t *ts, uint64_t now,
 }
 
 
-/* Fails all transfers that are left, and refuses new ones. */
+/* Fails all remaining transfers, and refuses new ones. */
 
 static void
 xet_s3_transfers_close(xet_s3_transfers_t *ts)
@@ -336,8 +336,8 @@ xet_s3_transfers_close(xet_s3_transfers_t *ts)
 
 
 /*
- * Starts the request.  A store that does not respond may use half of the
- * timeout only, so that the other half remains for a retry.
+ * Starts the request.  If the store does not respond, the request fails after
+ * half of the timeout, so that the other half remains for a retry.
  */
 
 static xet_net_rc_t

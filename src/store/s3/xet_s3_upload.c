@@ -3,8 +3,8 @@
  * Uploads a file to S3, in parts while the file is written, or in one request.
  *
  * The owner hashes the bytes of a part as they are written, since the hash
- * precedes the bytes in the request.  A part is sent when a byte follows it,
- * so finish sends the last part.
+ * precedes the bytes in the request.  A part is sent when more bytes follow
+ * it, so finish sends the last part.
  *
  *     start of the upload (background) -> parts (background) ...
  *                                      -> finish: missing parts, completion
@@ -28,11 +28,11 @@
 
 
 #define XET_S3_UPLOAD_READ  (64 * 1024)
-#define XET_S3_UPLOAD_LINE  (XET_S3_TAG_MAX + 80)      /* of a part, XML */
+#define XET_S3_UPLOAD_LINE  (XET_S3_TAG_MAX + 80)      /* XML of one part */
 
 
 typedef enum {
-    XET_S3_PART_NEW = 0,               /* to be sent, also after a failure */
+    XET_S3_PART_NEW = 0,               /* not sent, or failed */
     XET_S3_PART_SENT,
     XET_S3_PART_DONE
 } xet_s3_part_e;
@@ -49,9 +49,9 @@ typedef struct {
 struct xet_s3_upload_s {
     xet_s3_t        *s3;
     EVP_MD_CTX      *md;               /* hash of the current part */
-    uint64_t         hashed;           /* bytes of the file */
+    uint64_t         hashed;           /* hashed bytes of the file */
     size_t           len;              /* hashed bytes of the current part */
-    int              fd;               /* a duplicate, or -1 */
+    int              fd;               /* duplicate of the caller's, or -1 */
 
     pthread_mutex_t  lock;             /* protects the members below */
     pthread_cond_t   cond;             /* signaled when flying is 0 */
@@ -70,7 +70,7 @@ struct xet_s3_upload_s {
 };
 
 
-/* A request in the background. */
+/* A background request. */
 
 typedef struct {
     xet_s3_upload_t   *upload;
@@ -642,7 +642,7 @@ xet_s3_upload_part_done(xet_s3_transfer_t *t)
 }
 
 
-/* The last step of a background request. */
+/* Called last by each background request; may free the upload. */
 
 static void
 xet_s3_upload_landed(xet_s3_upload_t *u)
@@ -799,8 +799,8 @@ xet_s3_upload_wait(xet_s3_upload_t *u)
  * completed the upload.  Then the store refuses the next attempt, because the
  * upload does not exist any more, or because the object exists.  The ETag of
  * that object, computed from the ETags of the parts, shows whether this upload
- * has made the object.  The same check is made if a success has no ETag, as
- * with radosgw.
+ * has made the object.  The same check is made if a successful response has no
+ * ETag, as with radosgw.
  */
 
 static xet_s3_rc_t
@@ -858,8 +858,8 @@ xet_s3_upload_end(xet_s3_upload_t *u, uint64_t size, int only_new,
     }
 
     /*
-     * the upload is missing, not the object: a sweep has aborted the upload,
-     * which may be sent again
+     * the upload is missing, because a sweep has aborted it: the caller may
+     * upload the file again
      */
 
     if (rc == XET_S3_NOT_FOUND) {
@@ -1006,7 +1006,7 @@ xet_s3_upload_abort(xet_s3_upload_t *u)
 }
 
 
-/* If the abort has failed, xet_s3_sweep() removes the parts. */
+/* Frees the upload.  If the abort failed, xet_s3_sweep() removes the parts. */
 
 static void
 xet_s3_upload_abort_done(xet_s3_transfer_t *t)

@@ -1,7 +1,7 @@
 
 /*
  * The address of the objects: "s3://bucket/prefix", and the endpoint that
- * serves it.
+ * serves the bucket.
  *
  * A name is refused if a proxy or a server could change it to another name: if
  * it has empty parts, "." or "..", or bytes that are not visible ASCII.
@@ -77,7 +77,7 @@ xet_s3_url_parse(xet_s3_url_t *url, const xet_s3_conf_t *conf,
         return xet_s3_url_endpoint(url, conf->endpoint, "endpoint", error);
     }
 
-    /* the region determines the endpoint of AWS */
+    /* the region determines the AWS endpoint */
 
     (void) snprintf(aws, sizeof(aws), "https://s3.%s.amazonaws.com",
                     conf->region);
@@ -101,7 +101,10 @@ xet_s3_url_public(xet_s3_url_t *url, const xet_s3_url_t *inside,
 }
 
 
-/* Parses the endpoint.  Removes a default port: the signed "Host" lacks it. */
+/*
+ * Parses the endpoint.  Removes a default port, because the signed "Host" must
+ * not contain it.
+ */
 
 static xet_s3_rc_t
 xet_s3_url_endpoint(xet_s3_url_t *url, const char *endpoint, const char *what,
