@@ -447,7 +447,7 @@ ngx_http_xet_proof(ngx_http_request_t *r)
 }
 
 
-/* "xet_dedup_scope" has the value of "xet_access" by default. */
+/* By default "xet_dedup_scope" has the value of "xet_access". */
 
 ngx_uint_t
 ngx_http_xet_dedup_wide(ngx_http_request_t *r)

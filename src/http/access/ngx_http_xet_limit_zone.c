@@ -33,17 +33,17 @@
 /* 128 bytes, so that the slab allocator wastes no memory. */
 
 typedef struct {
-    ngx_http_xet_zone_node_t        node;      /* in the queue while idle */
+    ngx_http_xet_zone_node_t        node;      /* queued while idle */
     ngx_queue_t                     slots;
     uint32_t                        n;         /* number of slots */
-    uint32_t                        checked;   /* time of owner check, s */
+    uint32_t                        checked;   /* time of last check, in s */
     xet_bucket_t                    bytes;
 } ngx_http_xet_limit_subject_t;
 
 
 struct ngx_http_xet_limit_slot_s {
-    ngx_queue_t                     queue;     /* in slots of the subject */
-    ngx_queue_t                     all;       /* in slots of the zone */
+    ngx_queue_t                     queue;     /* link in the subject's slots */
+    ngx_queue_t                     all;       /* link in the zone's slots */
     ngx_http_xet_limit_subject_t   *subject;
     ngx_pid_t                       pid;
     ngx_int_t                       worker;    /* ngx_process_slot */
@@ -58,7 +58,7 @@ typedef union {
 
 
 typedef struct {
-    ngx_http_xet_zone_t             zone;      /* queue of idle subjects */
+    ngx_http_xet_zone_t             zone;      /* its queue: idle subjects */
     ngx_queue_t                     slots;
 } ngx_http_xet_limit_shared_t;
 
@@ -195,7 +195,7 @@ ngx_http_xet_limit_zone_slot(ngx_slab_pool_t *shpool,
 
     /*
      * remove s from the queue of idle subjects, since the allocation below may
-     * free the oldest of these
+     * free the oldest idle subject
      */
 
     if (s->n++ == 0) {
@@ -343,7 +343,10 @@ ngx_http_xet_limit_zone_try(ngx_http_xet_limit_t *limit,
 }
 
 
-/* Frees the subject's slots of dead workers; returns 1 if it has freed any. */
+/*
+ * Frees the slots of the subject that belong to dead workers.  Returns 1 if any
+ * slot was freed.
+ */
 
 static ngx_uint_t
 ngx_http_xet_limit_zone_bury(ngx_http_xet_limit_t *limit,

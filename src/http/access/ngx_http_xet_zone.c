@@ -7,8 +7,8 @@
  * are also in a queue, ordered by last use.  The code that owns the zone
  * allocates the nodes, and determines their contents and lifetime.
  *
- * Shared memory survives a reload, even if the module is then of another
- * version.  So a layout number identifies the contents.
+ * Shared memory survives a reload, even if the reload loads another version of
+ * the module.  So a layout number identifies the contents.
  */
 
 #include "ngx_http_xet.h"

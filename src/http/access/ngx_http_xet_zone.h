@@ -14,7 +14,8 @@
 
 
 /*
- * The first member of each node; the owner of the zone adds its data.
+ * Must be the first member of each node; the owner of the zone adds its own
+ * members.
  */
 
 typedef struct {
@@ -24,7 +25,10 @@ typedef struct {
 } ngx_http_xet_zone_node_t;
 
 
-/* The first member of the shared data; the owner of the zone adds its data. */
+/*
+ * Must be the first member of the zone's shared data; the owner of the zone
+ * adds its own members.
+ */
 
 typedef struct {
     ngx_uint_t           layout;

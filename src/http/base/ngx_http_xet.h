@@ -153,7 +153,7 @@ typedef struct {
 
 typedef struct {
     ngx_str_t                  path;           /* absolute, no final slash */
-    ngx_str_t                  url;            /* of a node; path is empty */
+    ngx_str_t                  url;            /* node's URL; path is empty */
     ngx_str_t                  header;         /* "Authorization: ..." */
     ngx_str_t                  trusted;        /* file of CA certificates */
     ngx_msec_t                 timeout;
@@ -187,7 +187,7 @@ typedef struct {
     ngx_http_xet_pg_host_t    *primary;        /* NULL: no xet_postgres */
     ngx_array_t               *standbys;       /* ngx_http_xet_standby_conf_t */
 
-    ngx_thread_pool_t         *pool;           /* for uploads */
+    ngx_thread_pool_t         *pool;           /* thread pool for uploads */
     ngx_thread_pool_t         *read_pool;
 
     ngx_array_t               *url_keys;       /* ngx_http_xet_key_t */
@@ -198,8 +198,9 @@ typedef struct {
     xet_jwk_set_t             *token_keys;
     xet_jwk_t                 *token_sign;     /* one of token_keys, or NULL */
     xet_hash_t                 token_mark;     /* hash of the key files */
-    ngx_http_xet_lfs_keys_t    lfs_keys;       /* from keys that sign tokens */
-    u_char                     grant_key[XET_KEY_LEN];  /* from token_sign */
+    ngx_http_xet_lfs_keys_t    lfs_keys;       /* derived from token keys */
+    /* derived from token_sign */
+    u_char                     grant_key[XET_KEY_LEN];
     ngx_shm_zone_t            *token_cache;
 
     ngx_array_t               *upload_zones;   /* ngx_http_xet_limit_t * */
@@ -226,14 +227,15 @@ typedef struct {
     ngx_uint_t                 data;           /* some location has xet_data */
     ngx_uint_t                 mint;           /* some location has xet_token */
     ngx_uint_t                 hub;            /* some location has xet_hub */
-    ngx_uint_t                 verify_body;    /* some has xet_verify_body */
+    ngx_uint_t                 verify_body;    /* some xet_verify_body is on */
     ngx_uint_t                 monitor;        /* xet_metrics or xet_status */
-    u_char                    *file;           /* of first xet_api/xet_data */
-    ngx_uint_t                 line;           /* line in file */
+    /* position of the first xet_api or xet_data directive */
+    u_char                    *file;
+    ngx_uint_t                 line;
 
     ngx_int_t                  request_id;     /* index of $request_id */
 
-    ngx_array_t                logs;           /* ngx_log_t *, of all levels */
+    ngx_array_t                logs;           /* ngx_log_t *: all error logs */
     ngx_uint_t                 masked;         /* logs get a masking writer */
     ngx_array_t               *key_marks;      /* temporary: hashes of keys */
     ngx_array_t               *lines;          /* temporary: directives */
@@ -266,7 +268,7 @@ typedef struct {
 
     ngx_http_complex_value_t  *url_base;
     ngx_array_t               *hosts;          /* ngx_str_t, or NULL */
-    ngx_array_t               *names;          /* ngx_str_t, of the server */
+    ngx_array_t               *names;          /* server names: ngx_str_t */
 
     ngx_flag_t                 verify_body;
     ngx_http_xet_limit_t      *upload_limit;   /* NULL: no limit */
@@ -297,7 +299,7 @@ typedef struct {
 
     time_t                      after;          /* 0: "xet_retry_after" */
     xet_buf_t                  *body;           /* NULL: code and message */
-    const char                 *type;           /* of body; NULL: JSON */
+    const char                 *type;           /* type of body; NULL: JSON */
     const char                 *line;           /* status line, or NULL */
     unsigned                    logged:1;       /* error is already logged */
 } ngx_http_xet_error_t;
@@ -316,9 +318,9 @@ typedef ngx_int_t (*ngx_http_xet_refuse_pt)(ngx_http_request_t *r,
 typedef struct {
     ngx_str_t                   uri;
     time_t                      expires;
-    off_t                       size;           /* of the file; -1: unknown */
-    ngx_str_t                   etag;           /* of the copy */
-    unsigned                    ranges:1;       /* URL for ranges only */
+    off_t                       size;           /* file size; -1: unknown */
+    ngx_str_t                   etag;           /* ETag of the copy */
+    unsigned                    ranges:1;       /* only ranges are allowed */
     unsigned                    asked:1;        /* the client sent this URL */
 } ngx_http_xet_data_t;
 
@@ -346,7 +348,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_task_t         *task;
     ngx_http_xet_query_t        *query;
     ngx_http_xet_body_t         *body;
-    ngx_http_event_handler_pt    drained;       /* after dropping the body */
+    ngx_http_event_handler_pt    drained;       /* callback of body_drain() */
     ngx_http_xet_ingest_t       *ingest;
     ngx_http_xet_xorb_commit_t  *xorb_commit;
     ngx_http_xet_verify_t       *verify;
@@ -360,7 +362,7 @@ struct ngx_http_xet_ctx_s {
     ngx_pool_cleanup_pt          release;       /* frees hold */
     uint64_t                     began;         /* time of creation, in ms */
     uint64_t                     worth;         /* extra bytes for the limit */
-    ngx_http_xet_look_t         *look;          /* the check of the quota */
+    ngx_http_xet_look_t         *look;          /* state of the quota check */
     ngx_http_xet_signed_t       *store;         /* headers of store requests */
 
     union {
@@ -384,7 +386,7 @@ extern ngx_module_t  ngx_http_xet_module;
 /* ngx_http_xet_ctx.c */
 ngx_http_xet_ctx_t *ngx_http_xet_ctx(ngx_http_request_t *r);
 
-/* The context of a request that already has one. */
+/* Returns the context of a request, which must already have one. */
 #define ngx_http_xet_ctx_of(r)                                                \
     ((ngx_http_xet_ctx_t *) ngx_http_get_module_ctx(r, ngx_http_xet_module))
 
@@ -405,8 +407,8 @@ void *ngx_http_xet_state(ngx_http_request_t *r, size_t size,
 
 
 /*
- * ngx_http_xet_client.c: whether the client of a request that changes data
- * still waits for the response.
+ * ngx_http_xet_client.c: tests whether the client of a request that changes
+ * data is still waiting for the response.
  */
 
 void ngx_http_xet_client_init(ngx_cycle_t *cycle);
@@ -420,7 +422,7 @@ ngx_uint_t ngx_http_xet_client_gone(ngx_http_request_t *r);
  */
 ngx_uint_t ngx_http_xet_halted(uint64_t began);
 
-/* A clock in milliseconds, with an arbitrary start. */
+/* Returns a monotonic time in ms, with an arbitrary start. */
 uint64_t ngx_http_xet_clock(void);
 
 
@@ -647,7 +649,7 @@ struct ngx_http_xet_task_s {
     unsigned                    upload:1;  /* use the pool for uploads */
     unsigned                    busy:1;    /* a job is posted */
     unsigned                    ready:1;   /* finished, done not called yet */
-    unsigned                    beside:1;  /* another module's handlers */
+    unsigned                    beside:1;  /* keeps another module's handlers */
     unsigned                    dead:1;    /* the request was terminated */
 };
 
@@ -724,7 +726,7 @@ ngx_int_t ngx_http_xet_task_lone(ngx_http_xet_lone_t *t,
 struct ngx_http_xet_audit_s {
     ngx_uint_t                  mode;          /* NGX_HTTP_XET_AUDIT_* */
     const char                 *action;        /* NULL: no route */
-    const char                 *result;        /* of the operation, or NULL */
+    const char                 *result;        /* operation's result, or NULL */
     const char                 *code;          /* error after status 200 */
     ngx_http_xet_auth_t        *auth;          /* NULL: not checked yet */
 
@@ -736,11 +738,11 @@ struct ngx_http_xet_audit_s {
     xet_scope_e                 scope;
     uint64_t                    expires;
 
-    xet_hash_t                  hash;          /* of the file or xorb */
-    uint64_t                    files;         /* number in a shard */
+    xet_hash_t                  hash;          /* hash of the file or xorb */
+    uint64_t                    files;         /* number of files in a shard */
     uint64_t                    new_bytes;
     uint64_t                    rows;          /* files and folders written */
-    uint64_t                    metadata;      /* bytes of these rows */
+    uint64_t                    metadata;      /* metadata bytes of rows */
 
     unsigned                    write:1;       /* the route writes */
     unsigned                    mint:1;
@@ -786,16 +788,16 @@ typedef struct {
     const char                *name;
     ngx_http_xet_param_e       kind;
     size_t                     offset;         /* offset in conf */
-    off_t                      min;            /* for numeric types */
+    off_t                      min;            /* minimum of numeric values */
     off_t                      max;
     const char                *must;           /* allowed values, for errors */
 } ngx_http_xet_param_t;
 
 /*
- * Parses the arguments of a directive from index first on, and sets members of
- * conf.  "must" describes the allowed parameters in errors about unknown
- * parameters, and about invalid values of parameters whose own "must" is NULL.
- * Returns the result of a setter; a duplicate parameter is an error.
+ * Parses the arguments of a directive, starting at index first, and sets
+ * members of conf.  "must" describes the allowed parameters in errors about
+ * unknown parameters, and about invalid values of parameters whose own "must"
+ * is NULL.  Returns the result of a setter; a duplicate parameter is an error.
  */
 char *ngx_http_xet_params(ngx_conf_t *cf, ngx_uint_t first,
     const ngx_http_xet_param_t *params, void *conf, const char *must);

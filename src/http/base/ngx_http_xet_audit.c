@@ -5,10 +5,10 @@
  * A record is created when the request is known to write, or when reads are
  * logged too ("xet_audit all").  The router, the access checks and the routes
  * fill the record.  The record belongs to the pool of the request and is found
- * among the pool's cleanups.  The context can't hold it, because nginx drops
- * contexts when a request moves to another location, for example by
- * "error_page".  For a request without a record, the location decides whether
- * it is logged (ngx_http_xet_audit_line.c).
+ * among the pool's cleanups.  The context can't hold the record, because nginx
+ * drops contexts when a request moves to another location, for example by
+ * "error_page".  A request without a record is logged if its location requires
+ * that (ngx_http_xet_audit_line.c).
  */
 
 #include "ngx_http_xet.h"

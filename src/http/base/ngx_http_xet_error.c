@@ -248,8 +248,8 @@ ngx_http_xet_error_end(xet_json_t *j)
 
 /*
  * Counts and logs an error, and saves its code for $xet_audit, unless out of
- * memory.  Codes in the form of a Hub, with an initial capital, are also sent
- * in a header.
+ * memory.  Hub codes, which begin with a capital letter, are also sent in a
+ * header.
  */
 
 static ngx_int_t

@@ -356,7 +356,7 @@ ngx_http_xet_metrics_zone(ngx_conf_t *cf)
         return NULL;
     }
 
-    /* a blank, so that no zone of the configuration has the same name */
+    /* the name contains a blank, unlike the names of configured zones */
 
     name.data = p;
     name.len = ngx_sprintf(p, "xet metrics %ui", ngx_http_xet_metrics_mark())
@@ -543,7 +543,7 @@ ngx_http_xet_metrics_init_process(ngx_shm_zone_t *zone)
 }
 
 
-/* Counts that handlers add after this are lost. */
+/* Gives the worker private cells: counts that handlers add later are lost. */
 
 void
 ngx_http_xet_metrics_exit_process(void)

@@ -72,11 +72,11 @@ typedef enum {
 typedef enum {
     NGX_HTTP_XET_RESULT_OK = 0,
     NGX_HTTP_XET_RESULT_REFUSED,   /* error of PostgreSQL, no retry */
-    NGX_HTTP_XET_RESULT_AWAY       /* no response, or to be retried */
+    NGX_HTTP_XET_RESULT_AWAY       /* no response, or temporary error */
 } ngx_http_xet_result_e;
 
 
-/* Why a statement that a standby got is sent again, to another server. */
+/* Why a statement that was sent to a standby is sent to another server. */
 
 typedef enum {
     NGX_HTTP_XET_AGAIN_MISSING = 0,    /* no rows, or too few */
@@ -94,7 +94,7 @@ typedef enum {
 } ngx_http_xet_way_e;
 
 
-/* Results of upload grants, and of the uploads with a grant. */
+/* Outcomes of upload grants, and of the uploads made with them. */
 
 typedef enum {
     NGX_HTTP_XET_GRANT_GIVEN = 0,
@@ -158,7 +158,7 @@ typedef struct {
     ngx_http_xet_label_e         labels[2];
     ngx_uint_t                   cell;
     ngx_uint_t                   sizes[2];     /* NGX_HTTP_XET_…_MAX */
-    ngx_uint_t                   cells;        /* per pair of label values */
+    ngx_uint_t                   cells;        /* cells per pair of values */
 } ngx_http_xet_metric_t;
 
 
@@ -232,7 +232,7 @@ void ngx_http_xet_metrics_bucket(ngx_uint_t there);
 /* Sets the labels of n standbys: "1", "2" and so on. */
 void ngx_http_xet_metrics_standbys(ngx_uint_t n);
 
-/* Run when a worker starts and when it ends. */
+/* Called when a worker starts, and when it exits. */
 void ngx_http_xet_metrics_init_process(ngx_shm_zone_t *zone);
 void ngx_http_xet_metrics_exit_process(void);
 

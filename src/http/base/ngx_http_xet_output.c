@@ -134,7 +134,7 @@ ngx_http_xet_break_off(ngx_http_request_t *r)
                                  "setsockopt(SO_LINGER) failed");
         }
 
-        /* prevents close_notify of TLS */
+        /* suppresses the TLS close_notify */
 
         r->connection->error = 1;
 
@@ -230,8 +230,8 @@ ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b, ngx_chain_t **out,
 
 
 /*
- * Links a new buffer at *out, and moves *out behind the buffer.  Returns NULL
- * if out of memory.
+ * Links a new buffer at *out, and moves *out past the buffer.  Returns NULL if
+ * out of memory.
  */
 
 static ngx_buf_t *

@@ -1,7 +1,7 @@
 
 /*
- * Jobs of requests in thread pools.  Uploads have one thread pool and all other
- * jobs another, so that reads don't wait for slow writes.
+ * Jobs of requests in thread pools.  Uploads use one thread pool, and all other
+ * jobs use another one, so that reads don't wait for slow writes.
  *
  * This file keeps a request alive while a thread works for it.  r->blocked
  * holds the request, and a timer on the task's event keeps an exiting worker
@@ -16,9 +16,9 @@
  * while it is blocked, a cleanup marks the task as dead; then done is not
  * called.
  *
- * A lone job has no request but a waiting caller, so the timer on its event
- * also keeps an exiting worker alive.  The same applies to a detached job with
- * a done handler.
+ * A lone job has no request, but its caller is waiting, so the timer on its
+ * event also keeps an exiting worker alive.  The same applies to a detached job
+ * with a done handler.
  *
  * States of a task: idle -> busy (job posted) -> ready (job finished) -> idle
  * (done handler called).  The event loop owns the structure; the thread uses
@@ -68,7 +68,7 @@ static void ngx_http_xet_task_taken(ngx_http_xet_mark_t *mark);
 
 /*
  * For each thread pool: its waiting and running jobs, oldest first; the number
- * of these jobs; and the number of running jobs, which the threads count.
+ * of all these jobs; and the number of running jobs, which the threads count.
  */
 
 static ngx_queue_t   ngx_http_xet_task_jobs[NGX_HTTP_XET_POOL_MAX];
@@ -364,7 +364,7 @@ ngx_http_xet_task_event_handler(ngx_event_t *ev)
     if (!t->beside || t->dead) {
         t->ready = 1;
 
-        /* our handler, or that of nginx if the request was terminated */
+        /* our handler, or nginx's handler if the request was terminated */
 
         r->write_event_handler(r);
 

@@ -12,9 +12,9 @@
  * connecting while PostgreSQL is unreachable.  While pg->connect is set, the
  * PGconn belongs to the thread, else to the event loop.
  *
- * The socket belongs to libpq.  nginx watches it level-triggered, because
- * PQconsumeInput() calls recv() only once, and frees its connection before
- * libpq closes the descriptor.
+ * The socket belongs to libpq.  nginx watches the socket level-triggered,
+ * because PQconsumeInput() calls recv() only once.  The nginx connection is
+ * freed before libpq closes the descriptor.
  *
  * The settings of a session:
  *
@@ -44,7 +44,7 @@
 #include "ngx_http_xet_pg_session.h"
 
 
-#define NGX_HTTP_XET_PG_BEGINS  5000           /* ms after sending */
+#define NGX_HTTP_XET_PG_BEGINS  5000           /* deadline for the start, ms */
 
 
 static void ngx_http_xet_pg_connected(void *data, PGconn *conn,
@@ -322,7 +322,7 @@ ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg)
 /*
  * Compares the column types of the next statement with the description in res;
  * descriptions arrive in the order of sending.  Skips a result without columns,
- * which is that of preparing a statement.  Returns NULL, or an error.
+ * which comes from preparing a statement.  Returns NULL, or an error.
  */
 
 static const char *
@@ -578,8 +578,8 @@ ngx_http_xet_pg_write_handler(ngx_event_t *wev)
 /*
  * Reads the available results.  libpq returns a result, a NULL and a sync for
  * each statement; the sync ends the statement.  A result of xet.in_time()
- * precedes the statement's own.  Returns NGX_DECLINED if the session is not
- * ready any more, else NGX_OK.
+ * precedes the statement's own result.  Returns NGX_DECLINED if the session is
+ * no longer ready, else NGX_OK.
  */
 
 static ngx_int_t

@@ -49,8 +49,8 @@ void ngx_http_xet_array_int4(ngx_http_xet_array_t *a, int32_t v);
 void ngx_http_xet_array_int8(ngx_http_xet_array_t *a, int64_t v);
 
 /*
- * The same for all arrays of a structure; c points to a structure that contains
- * only arrays.
+ * Reset or destroy all arrays of a structure.  c points to a structure that
+ * contains only arrays.
  */
 #define ngx_http_xet_columns_reset(c)                                         \
     ngx_http_xet_arrays_reset(ngx_http_xet_columns(c))
@@ -67,10 +67,10 @@ void ngx_http_xet_arrays_destroy(ngx_http_xet_array_t *a, ngx_uint_t n);
 ngx_uint_t ngx_http_xet_arrays_failed(ngx_http_xet_array_t *a, ngx_uint_t n);
 
 /*
- * Takes the next n elements, or fewer, and returns their number.  value and
- * length are these elements as an array with the element type "type".  The
- * array overwrites the elements taken before, and is valid until the next
- * call.  After the first call no elements may be added.
+ * Takes the next n elements, or fewer, and returns their number.  Sets value
+ * and length to an array of these elements, with the element type "type".  This
+ * array overwrites the elements taken before, and is valid until the next call.
+ * After the first call no elements may be added.
  */
 ngx_uint_t ngx_http_xet_array_take(ngx_http_xet_array_t *a, uint32_t type,
     ngx_uint_t n, const char **value, int *length);
@@ -94,7 +94,7 @@ void ngx_http_xet_array_value(ngx_http_xet_array_t *a, uint32_t type,
 typedef struct {
     ngx_uint_t   n;
     ngx_uint_t   numbered;
-    uint32_t     caller;           /* for taking turns; 0: no caller */
+    uint32_t     caller;           /* hash of the caller; 0: no caller */
     ngx_uint_t   acts;             /* acts for a client */
     const char  *values[NGX_HTTP_XET_PARAMS_MAX];
     int          lengths[NGX_HTTP_XET_PARAMS_MAX];
@@ -148,7 +148,7 @@ typedef struct {
     ngx_uint_t  ready;
     ngx_uint_t  inflight;
     ngx_uint_t  waiting;
-    ngx_msec_t  oldest;            /* age of the oldest, in ms */
+    ngx_msec_t  oldest;            /* age of the oldest statement, ms */
 } ngx_http_xet_pg_pool_stat_t;
 
 
@@ -176,7 +176,7 @@ typedef struct {
 
 struct ngx_http_xet_pg_host_s {
     ngx_str_t                  conninfo;       /* zero-terminated */
-    ngx_str_t                  name;           /* for the log */
+    ngx_str_t                  name;           /* name shown in the log */
     char                      *host;           /* these override conninfo; */
     char                      *hostaddr;       /* NULL: as in conninfo */
     char                      *port;
@@ -202,11 +202,11 @@ typedef struct {
 #define NGX_HTTP_XET_PG_CANCELLED  "57014"     /* SQLSTATE of a timeout */
 #define NGX_HTTP_XET_PG_LOCKED     "55P03"     /* lock timeout */
 #define NGX_HTTP_XET_PG_READ_ONLY  "25006"     /* the server is read-only */
-#define NGX_HTTP_XET_PG_RETRIED    "08007"     /* maybe executed twice */
+#define NGX_HTTP_XET_PG_RETRIED    "08007"     /* may have run twice */
 
 /*
  * An SQLSTATE of this module: the copy that a statement refers to is too old,
- * or was collected, and a retry does not help.  Its class is that of conflicts.
+ * or was collected, and a retry does not help.  Class 40 is that of conflicts.
  * A server whose module does not know this SQLSTATE keeps the copy, since a row
  * may refer to it (ngx_http_xet_query_unnamed()).
  */
@@ -274,8 +274,8 @@ void ngx_http_xet_pg_pools_watch(ngx_http_xet_pg_query_t *q,
     ngx_http_xet_pg_fit_pt fit);
 
 /*
- * Drops a waiting statement, or lets a sent one complete.  No handler is
- * called.
+ * Drops a waiting statement; a statement in flight will complete.  The handler
+ * is not called.
  */
 void ngx_http_xet_pg_pools_detach(ngx_http_xet_pg_query_t *q);
 
@@ -283,8 +283,8 @@ void ngx_http_xet_pg_pools_detach(ngx_http_xet_pg_query_t *q);
  * Called before the data of q's parameters is freed.  If q is in flight,
  * returns NGX_OK: q is not sent again, and its result goes to handler.
  * Otherwise changes nothing, and the caller must detach q.  Returns
- * NGX_DECLINED if q was never sent, and NGX_AGAIN if the result of an earlier
- * attempt was lost, which may have been committed.
+ * NGX_DECLINED if q was never sent, and NGX_AGAIN if an earlier attempt, whose
+ * result was lost, may have been committed.
  */
 ngx_int_t ngx_http_xet_pg_pools_bequeath(ngx_http_xet_pg_query_t *q,
     ngx_http_xet_pg_handler_pt handler, void *data);
@@ -356,8 +356,8 @@ const char *ngx_http_xet_pg_schema(void);
 
 
 /*
- * Reads values of binary results.  A NULL or missing value is 0, or has length
- * 0.
+ * These functions read values of binary results.  A NULL or missing value is
+ * read as 0, or as a string of length 0.
  */
 
 ngx_int_t ngx_http_xet_pg_rows(PGresult *res);
@@ -399,10 +399,10 @@ ngx_int_t ngx_http_xet_pg_standbys(ngx_array_t *standbys,
 ngx_uint_t ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other);
 
 /*
- * For "nginx -t": checks the schema version and the identity of the store, as a
- * new session does, and logs a warning if they don't match.  Does nothing if
- * PostgreSQL is unreachable, and never changes anything.  Blocks for some
- * seconds at most.
+ * Called by "nginx -t": checks the schema version and the identity of the
+ * store, as a new session does, and logs a warning if they don't match.  Does
+ * nothing if PostgreSQL is unreachable, and never changes anything.  Blocks for
+ * some seconds at most.
  */
 void ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
     const ngx_http_xet_pg_host_t *host, ngx_http_xet_store_t *store);

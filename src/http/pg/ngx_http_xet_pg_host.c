@@ -2,11 +2,11 @@
 /*
  * Hosts of connection strings, and the parameters of libpq for each host.
  *
- * The primary has one string with all hosts that may be the primary: for each
- * new session libpq looks for the host that is not a standby.  A string of
- * standbys is split into its hosts, because each standby has its own lag and
- * response time.  libpq gets the values of one host after the string, so that
- * they override it.
+ * The connection string of the primary lists all hosts that may be the primary:
+ * for each new session libpq looks for the host that is not a standby.  A
+ * string of standbys is split into its hosts, because each standby has its own
+ * lag and response time.  libpq gets the values of one host after the string,
+ * so these values override the string.
  */
 
 #include "ngx_http_xet.h"
@@ -40,10 +40,10 @@ static ngx_uint_t ngx_http_xet_pg_text_same(const char *a, const char *b);
 
 
 /*
- * Makes the parameters of libpq, with timeouts that detect a connection dropped
+ * Sets the libpq parameters, with timeouts that detect a connection dropped
  * by a firewall: within a minute when idle, and within half a minute after a
  * statement was sent.  The system's defaults take hours.  If another host is
- * available, the timeouts are some seconds.  conninfo follows the timeouts, so
+ * available, the timeouts are a few seconds.  conninfo follows the timeouts, so
  * its values override them.
  */
 
@@ -303,8 +303,8 @@ ngx_http_xet_pg_standby_add(ngx_array_t *standbys,
 
 
 /*
- * Makes the name for the log, such as "standby 2 (db-b:5433)".  Metrics use
- * the same number.
+ * Sets host->name, which is shown in the log, such as "standby 2 (db-b:5433)".
+ * Metrics use the same number.
  */
 
 static ngx_int_t
@@ -363,8 +363,8 @@ ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other)
     opts[1] = ngx_http_xet_pg_parse(other, &named[1], err, sizeof(err));
 
     /*
-     * without dbname libpq uses the user name, which may be the same for both:
-     * assume that it is
+     * without dbname libpq uses the user name, which may be the same in both
+     * strings: assume that it is
      */
 
     same = opts[0] && opts[1]
@@ -451,7 +451,7 @@ ngx_http_xet_pg_list_get(const char *list, ngx_uint_t i, ngx_pool_t *pool,
 }
 
 
-/* Copies a message of libpq without newlines and spaces at its end. */
+/* Copies a libpq message without newlines and spaces at its end. */
 
 void
 ngx_http_xet_pg_text(char *dst, size_t size, const char *text)

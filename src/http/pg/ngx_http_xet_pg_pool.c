@@ -15,7 +15,7 @@
  * in the last half second.  When a pool gets its first session, pools without a
  * session retry at once.
  *
- * The pool of a standby (ngx_http_xet_standby.c) works as a pool of reads,
+ * The pool of a standby (ngx_http_xet_standby.c) works like a pool of reads,
  * with one exception: a statement that conflicts with the replay is not sent
  * to the same host again.
  *
@@ -176,8 +176,8 @@ ngx_http_xet_pg_pool_queue(ngx_http_xet_pg_pool_t *pg_pool, ngx_msec_t timeout,
 
 /*
  * Adds a statement to the queue.  If callers take turns, the first unfinished
- * statement of a caller gets the current turn, and each further statement gets
- * the turn after that.
+ * statement of a caller gets the current turn, the second gets the next turn,
+ * and so on.
  */
 
 static void
@@ -641,7 +641,7 @@ ngx_http_xet_pg_pool_failed(ngx_http_xet_pg_t *pg)
 }
 
 
-/* Queues lost statements again, and ends those without attempts left. */
+/* Queues lost statements again; ends statements without attempts left. */
 
 static void
 ngx_http_xet_pg_pool_recycle(ngx_http_xet_pg_pool_t *pg_pool, ngx_queue_t *lost)
@@ -704,7 +704,7 @@ ngx_http_xet_pg_pool_retry_handler(ngx_event_t *ev)
 
     if (!ngx_queue_empty(&pg->inflight)) {
 
-        /* statements in flight after a failed send */
+        /* a send has failed, and its statements are still in flight */
 
         ngx_http_xet_pg_pool_failed(pg);
         return;
@@ -806,8 +806,8 @@ ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
 /*
  * Handles a server that has become read-only.  Closes the session; q and the
- * other statements of the session are sent again on a new one, for which libpq
- * tries the hosts of the connection string in turn.
+ * other statements of the session are sent again on a new session.  To open it,
+ * libpq tries the hosts of the connection string in turn.
  */
 
 static void

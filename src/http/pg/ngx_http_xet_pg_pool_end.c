@@ -132,7 +132,7 @@ ngx_http_xet_pg_pool_transient(const char *sqlstate)
         }
     }
 
-    /* read-only after a failover; outdated plan; statement not prepared */
+    /* server read-only after failover, outdated plan, unprepared statement */
 
     return ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_READ_ONLY) == 0
            || ngx_strcmp(sqlstate, "0A000") == 0

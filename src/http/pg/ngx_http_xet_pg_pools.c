@@ -15,8 +15,8 @@
  * read.
  *
  * If PostgreSQL allows fewer sessions than the pools want, each pool gets one
- * session before another pool gets two.  The order is read and write, dedup,
- * long, ping.
+ * session before any pool gets a second one.  The order of the pools is read,
+ * write, dedup, long, ping.
  *
  * If a server does not accept writes, all sessions with this server are closed,
  * including read sessions.  Their statements are sent again on new sessions:
@@ -382,9 +382,10 @@ ngx_http_xet_pg_pools_abandon(const char *why)
 
 
 /*
- * Closes all sessions with the server of this session, because its reads would
- * miss rows that other clients write to the new primary.  The retry timers end
- * or resend the statements in flight, in the next iteration of the event loop.
+ * Closes all sessions with the server of this session, because reads from this
+ * server would miss rows that other clients write to the new primary.  The
+ * retry timers end or resend the statements in flight, in the next iteration of
+ * the event loop.
  */
 
 static void

@@ -12,7 +12,7 @@
 
 /* ngx_http_xet_pg_check.c: checks a new connection. */
 
-#define NGX_HTTP_XET_SCHEMA  "1"           /* of the last sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "1"           /* highest sql/NNNN_*.sql number */
 
 
 /*
@@ -25,8 +25,8 @@ const char *ngx_http_xet_pg_check_job(PGconn *conn, ngx_http_xet_store_t *store,
     ngx_msec_t timeout, ngx_log_t *log);
 
 /*
- * The same for a standby, which is read-only: an identity is compared and not
- * created.
+ * Runs the same checks for a standby, which is read-only: an identity is
+ * compared, but never created.
  */
 const char *ngx_http_xet_pg_check_standby_job(PGconn *conn,
     ngx_http_xet_store_t *store, ngx_msec_t timeout, ngx_log_t *log);
@@ -41,7 +41,7 @@ const char *ngx_http_xet_pg_check_standby_job(PGconn *conn,
 void ngx_http_xet_pg_keywords(const ngx_http_xet_pg_host_t *host,
     const char *timeout, const char **keys, const char **values);
 
-/* Copies a message of libpq without newlines and spaces at its end. */
+/* Copies a libpq message without newlines and spaces at its end. */
 void ngx_http_xet_pg_text(char *dst, size_t size, const char *text);
 
 
@@ -51,8 +51,8 @@ void ngx_http_xet_pg_text(char *dst, size_t size, const char *text);
 
 
 /*
- * Called in the event loop: with conn, which the handler then owns, or with
- * NULL and an error, which is freed when the handler returns.
+ * Called in the event loop, either with conn, which the handler then owns, or
+ * with NULL and an error message, which is freed when the handler returns.
  */
 typedef void (*ngx_http_xet_pg_connected_pt)(void *data, PGconn *conn,
     const char *error);
@@ -110,7 +110,7 @@ struct ngx_http_xet_pg_query_s {
 
     PGresult                       *res;
     ngx_uint_t                      tries;
-    ngx_uint_t                      turn;      /* if callers take turns */
+    ngx_uint_t                      turn;      /* turn of this statement */
     uint32_t                        caller;
     unsigned                        lost:1;    /* an attempt was lost */
     unsigned                        unfit:1;   /* fit() has returned 0 */
@@ -124,9 +124,9 @@ struct ngx_http_xet_pg_query_s {
 
 typedef enum {
     NGX_HTTP_XET_PG_CLOSED = 0,
-    NGX_HTTP_XET_PG_CONNECTING,                /* also while preparing */
+    NGX_HTTP_XET_PG_CONNECTING,                /* connecting or preparing */
     NGX_HTTP_XET_PG_READY,
-    NGX_HTTP_XET_PG_BACKOFF                    /* until the next attempt */
+    NGX_HTTP_XET_PG_BACKOFF                    /* waits for next attempt */
 } ngx_http_xet_pg_state_e;
 
 
@@ -134,7 +134,7 @@ typedef enum {
 
 typedef struct {
     void  (*ready)(ngx_http_xet_pg_t *pg);
-    void  (*failed)(ngx_http_xet_pg_t *pg);    /* statements in inflight */
+    void  (*failed)(ngx_http_xet_pg_t *pg);    /* statements stay in inflight */
     void  (*finished)(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q);
     void  (*drained)(ngx_http_xet_pg_t *pg);   /* no more results to read */
 } ngx_http_xet_pg_events_t;
@@ -148,7 +148,7 @@ struct ngx_http_xet_pg_s {
     void                            *pg_pool;
     const ngx_http_xet_pg_events_t  *events;
 
-    ngx_queue_t                      inflight; /* in order of sending */
+    ngx_queue_t                      inflight; /* sent statements, in order */
     ngx_uint_t                       n;        /* length of inflight */
 
     const ngx_http_xet_pg_host_t    *host;
@@ -159,7 +159,7 @@ struct ngx_http_xet_pg_s {
     ngx_http_xet_pg_connect_t       *connect;  /* connecting thread */
     ngx_event_t                      setup;    /* deadline of preparing */
     const ngx_http_xet_pg_stmt_t    *stmts;    /* statements to prepare */
-    const ngx_http_xet_pg_stmt_t    *checked;  /* next to be compared */
+    const ngx_http_xet_pg_stmt_t    *checked;  /* next statement to compare */
     ngx_msec_t                       timeout;  /* statement_timeout */
     ngx_msec_t                       locks;    /* lock_timeout; 0: none */
 
@@ -218,10 +218,10 @@ struct ngx_http_xet_pg_pool_s {
     const ngx_http_xet_pg_pool_events_t  *events;  /* NULL for a standby */
 
     ngx_uint_t          number;        /* index of the pool in metrics */
-    ngx_uint_t          n;             /* maximum of sessions */
-    ngx_uint_t          depth;         /* maximum in flight per session */
-    ngx_uint_t          queue;         /* maximum of waiting statements */
-    ngx_msec_t          timeout;       /* includes waiting */
+    ngx_uint_t          n;             /* maximum number of sessions */
+    ngx_uint_t          depth;         /* maximum statements per session */
+    ngx_uint_t          queue;         /* maximum length of the queue */
+    ngx_msec_t          timeout;       /* time limit including waiting, ms */
     ngx_msec_t          running;       /* statement_timeout in PostgreSQL */
     ngx_msec_t          locks;         /* lock_timeout in PostgreSQL; 0: none */
 
@@ -233,12 +233,13 @@ struct ngx_http_xet_pg_pool_s {
 
     unsigned            turns:1;       /* callers take turns */
     unsigned            refused:1;     /* the last connect failed */
-    ngx_msec_t          asked;         /* time of that failure */
+    ngx_msec_t          asked;         /* time of the failed connect */
 };
 
 
 /*
- * Creates the sessions of a pool, all closed.  The caller has set the settings.
+ * Creates the sessions of a pool, all closed.  The caller has set the members
+ * before sessions.
  */
 ngx_int_t ngx_http_xet_pg_pool_init(ngx_http_xet_pg_pool_t *pg_pool, ngx_pool_t
     *pool);
@@ -304,7 +305,7 @@ void ngx_http_xet_pg_pool_backoff(ngx_http_xet_pg_t *pg, ngx_msec_t delay);
 void ngx_http_xet_pg_pool_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 
-/* The same for a statement that has failed with the error in res. */
+/* Ends and frees a statement that has failed with the error in res. */
 void ngx_http_xet_pg_pool_refused(ngx_http_xet_pg_query_t *q, PGresult *res,
     const char *sqlstate);
 
@@ -319,7 +320,10 @@ ngx_uint_t ngx_http_xet_pg_pool_again(ngx_http_xet_pg_query_t *q,
  */
 void ngx_http_xet_pg_pools_moved(void);
 
-/* Gets the time of the primary's last result.  Returns 0 if there was none. */
+/*
+ * Sets *at to the time of the primary's last result.  Returns 0 if the primary
+ * has not returned any result yet.
+ */
 ngx_uint_t ngx_http_xet_pg_pools_answered(ngx_msec_t *at);
 
 /*

@@ -35,7 +35,7 @@
 
 #define NGX_HTTP_XET_STANDBY_TICK      1000    /* maximum ms between polls */
 #define NGX_HTTP_XET_STANDBY_TICKS     4       /* minimum polls per "lag" */
-#define NGX_HTTP_XET_STANDBY_PATIENCE  2000    /* ms for a result */
+#define NGX_HTTP_XET_STANDBY_PATIENCE  2000    /* ms to wait for a result */
 #define NGX_HTTP_XET_STANDBY_SILENT    2       /* pings without a result */
 #define NGX_HTTP_XET_STANDBY_SAMPLES   64
 #define NGX_HTTP_XET_STANDBY_NEARER    250     /* microseconds */
@@ -72,10 +72,10 @@ typedef struct {
     ngx_http_xet_standby_ask_t  ask;
     ngx_msec_t                  lag;           /* maximum lag */
 
-    uint64_t                    lsn;           /* replayed; 0: not known */
+    uint64_t                    lsn;           /* replayed LSN; 0: unknown */
     uint64_t                    timeline;      /* 0 for a standby */
     ngx_msec_t                  at;            /* time of the last result */
-    uint64_t                    distance;      /* mean response, in us */
+    uint64_t                    distance;      /* mean response time, us */
 
     unsigned                    measured:1;    /* the last poll succeeded */
     unsigned                    strange:1;     /* follows another primary */
@@ -88,7 +88,7 @@ struct ngx_http_xet_standbys_s {
     ngx_http_xet_standby_t         *standby;
     ngx_uint_t                      current;
     ngx_msec_t                      tick;
-    ngx_msec_t                      lag;       /* maximum of all standbys */
+    ngx_msec_t                      lag;       /* maximum lag of all standbys */
 
     const ngx_http_xet_pg_stmt_t   *wal;
     ngx_event_t                     timer;
@@ -473,9 +473,10 @@ ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
 
 /*
  * Removes a sample.  If the second oldest sample is older than every allowed
- * lag, removes the oldest.  Otherwise removes the sample whose removal leaves
- * the smallest gap relative to its age.  So recent ages are known to the
- * second, and an age of an hour to some minutes, whatever lag is allowed.
+ * lag, removes the oldest sample.  Otherwise removes the sample whose removal
+ * leaves the smallest gap relative to its age.  So recent ages are accurate to
+ * a second, and an age of an hour to a few minutes, independent of the allowed
+ * lag.
  */
 
 static void

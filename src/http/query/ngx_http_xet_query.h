@@ -90,10 +90,11 @@ void ngx_http_xet_damage_stat_all_job(ngx_http_xet_damage_t *d,
 
 
 /*
- * The arrays named seg_ have one element per segment, the others one per file;
- * chunks, xorbs and indexes have no element for an empty file.  A segment is a
- * row of XET_TERM_SEGMENT_MAX packed terms; the last segment of a file may have
- * fewer.  A file with at most XET_TERM_SEGMENT_MAX terms has no segments.
+ * The arrays named seg_... have one element per segment, all other arrays have
+ * one per file; chunks, xorbs and indexes have no element for an empty file.  A
+ * segment is a row of XET_TERM_SEGMENT_MAX packed terms; the last segment of a
+ * file may have fewer terms.  A file with no more than XET_TERM_SEGMENT_MAX
+ * terms has no segments.
  */
 
 typedef struct {
@@ -124,21 +125,21 @@ typedef struct {
     int32_t                        seq;        /* number of staged batches */
 
     ngx_http_xet_batch_columns_t   columns;
-    size_t                         size;       /* size of columns, about */
+    size_t                         size;       /* estimated size of columns */
 
     /* the open file */
     int64_t                        serial;     /* counts from 1 in an upload */
     uint64_t                       first;      /* offset of terms[0] */
     uint64_t                       end;        /* offset after the terms */
-    ngx_uint_t                     nterms;     /* number of terms[] */
+    ngx_uint_t                     nterms;     /* terms in the array terms */
     ngx_uint_t                     segmented;  /* the file has segments */
     u_char                         terms[XET_TERM_SEGMENT_MAX * XET_TERM_LEN];
 } ngx_http_xet_batch_t;
 
 
 /*
- * Add a file to the batch: call open, then term for each term in order, then
- * close.
+ * These functions add a file to the batch.  Call open, then term for each term
+ * of the file in order, then close.
  */
 void ngx_http_xet_batch_open(ngx_http_xet_batch_t *b);
 void ngx_http_xet_batch_term(ngx_http_xet_batch_t *b, const xet_term_t *term);
@@ -166,15 +167,15 @@ typedef void (*ngx_http_xet_query_handler_pt)(ngx_http_request_t *r,
 
 struct ngx_http_xet_query_s {
     ngx_http_request_t             *request;
-    ngx_http_xet_pg_query_t        *query;     /* in flight */
+    ngx_http_xet_pg_query_t        *query;     /* NULL: not in flight */
     ngx_http_xet_query_handler_pt   handler;
 
-    PGresult                       *res;       /* owns the rows */
+    PGresult                       *res;       /* result; owns the rows */
     ngx_uint_t                      standby;   /* last standby used */
     ngx_uint_t                      asked;     /* bit mask of standbys used */
-    ngx_uint_t                      pg_pool;   /* pool for the next server */
-    ngx_uint_t                      stmt;      /* statement for that server */
-    ngx_uint_t                      files;     /* number of requested files */
+    ngx_uint_t                      pg_pool;   /* pool, to resend stmt */
+    ngx_uint_t                      stmt;      /* statement sent to standbys */
+    ngx_uint_t                      files;     /* number of requested items */
     ngx_uint_t                      first;     /* index of the first file */
 
     /* Returns whether the rows of a standby are complete. */
@@ -188,7 +189,7 @@ struct ngx_http_xet_query_s {
     /*
      * Called when the request ends before the statement is complete.  Returns
      * 1 if the statement continues with another handler, which does the
-     * cleanup, and 0 if it is to be detached.  NULL: detach it.
+     * cleanup.  If left is NULL or returns 0, the statement is detached.
      */
     ngx_uint_t                    (*left)(ngx_http_xet_query_t *q);
 
@@ -197,8 +198,8 @@ struct ngx_http_xet_query_s {
     ngx_http_xet_params_t           params;    /* statement parameters */
     unsigned                        cleanup:1;
     unsigned                        primary:1; /* do not use standbys */
-    unsigned                        reading:1; /* has rows of a standby */
-    unsigned                        stale:1;   /* reading; again() clears */
+    unsigned                        reading:1; /* uses rows of a standby */
+    unsigned                        stale:1;   /* rows may be outdated */
     unsigned                        inherited:1;       /* left() returned 1 */
     unsigned                        gone:1;    /* not sent: client has gone */
     unsigned                        halted:1;  /* not sent: worker halted */
@@ -213,8 +214,8 @@ struct ngx_http_xet_query_s {
 ngx_int_t ngx_http_xet_query_create(ngx_http_request_t *r);
 
 /*
- * Converts rc, the result of sending a statement or the rc of its handler, to
- * a status; "missing" is the status for NGX_DECLINED, no such row.
+ * Returns the status for rc, the result of sending a statement or the rc of its
+ * handler.  "missing" is the status for NGX_DECLINED: the result has no rows.
  */
 xet_status_t ngx_http_xet_query_status(ngx_int_t rc, xet_status_t missing);
 
@@ -234,18 +235,18 @@ void ngx_http_xet_query_failed(ngx_http_request_t *r, ngx_int_t rc);
 ngx_int_t ngx_http_xet_query_wait(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
- * As ngx_http_xet_query_wait(), for a request that is waiting already, or that
- * the caller makes wait.  Returns NGX_AGAIN, or the result of sending the
- * error.
+ * Does the same as ngx_http_xet_query_wait(), for a request that is already
+ * waiting, or whose caller makes it wait.  Returns NGX_AGAIN, or the result of
+ * sending the error.
  */
 ngx_int_t ngx_http_xet_query_asked(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
- * For the handler of a query: calls rows() if there are rows, else sends the
- * error as ngx_http_xet_query_error().  Then finalizes the request, unless
- * rows() returns NGX_AGAIN because the request waits for something else.
- * "code" and "missing" are code and message of the 404 for a missing row; if
- * they are NULL, a missing row is an internal error.
+ * Called by the handler of a query.  Calls rows() if the result has rows, else
+ * sends the error like ngx_http_xet_query_error().  Then finalizes the request,
+ * unless rows() returns NGX_AGAIN because the request waits for something else.
+ * "code" and "missing" are the error code and message of the 404 response for a
+ * missing row; if they are NULL, a missing row is an internal error.
  */
 void ngx_http_xet_query_answer(ngx_http_request_t *r, ngx_int_t rc,
     ngx_int_t (*rows)(ngx_http_request_t *r), const char *code,
@@ -290,7 +291,7 @@ int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
  * Parameters must live until the handler is called or the request ends.
  */
 
-#define NGX_HTTP_XET_TERMS_ROWS  8             /* same as in sql/files.sql */
+#define NGX_HTTP_XET_TERMS_ROWS  8             /* equal to sql/files.sql */
 
 /* The result of file_terms: the terms of one window of a file. */
 
@@ -417,7 +418,7 @@ typedef struct {
     u_char      kind[8];                       /* "repo" or "subject" */
     u_char      what[16];          /* "stored", "logical" or "metadata" */
     uint64_t    limit;
-    uint64_t    used;                          /* without the rejected bytes */
+    uint64_t    used;                          /* usage before the rejection */
 } ngx_http_xet_over_t;
 
 /*
@@ -489,7 +490,7 @@ struct ngx_http_xet_ask_s {
     ngx_pool_t             *pool;              /* freed with the statement */
 };
 
-/* The number of rows, and the integer in the first row. */
+/* Return the number of rows, and the integer in the first row. */
 #define ngx_http_xet_ask_rows(ask)  ngx_http_xet_pg_rows((ask)->res)
 
 int64_t ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask);
@@ -504,14 +505,14 @@ int64_t ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask);
 ngx_int_t ngx_http_xet_query_leave(ngx_http_request_t *r, ngx_int_t rc,
     const u_char *upload, ngx_uint_t hub);
 
-/* Sends write_probe, which tests writes; returns as ngx_http_xet_ask(). */
+/* Tests writes with write_probe; returns the values of ngx_http_xet_ask(). */
 ngx_int_t ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler,
     void *data);
 
 
 /*
- * As ngx_http_xet_query_xorb_heal(), outside of requests.  Returns NGX_AGAIN if
- * handler will be called once, or NGX_BUSY if the statement can't be queued.
+ * Sends xorb_heal outside of requests.  Returns NGX_AGAIN if handler will be
+ * called once, or NGX_BUSY if the statement can't be queued.
  * The result is one number: the copy id to which the row refers afterwards.
  */
 ngx_int_t ngx_http_xet_ask_heal(const xet_xorb_info_t *info,
@@ -529,7 +530,7 @@ ngx_int_t ngx_http_xet_ask_heal(const xet_xorb_info_t *info,
 void ngx_http_xet_query_zt_put(ngx_http_request_t *r, const xet_hash_t *file,
     uint64_t rules, xet_buf_t *verdict, const xet_zt_text_t *attributes);
 
-/* Sends zt_reports_put, which stores reports, in the same way. */
+/* Sends zt_reports_put, which stores reports, like zt_put. */
 void ngx_http_xet_query_zt_reports_put(ngx_http_request_t *r,
     const xet_hash_t *file, uint64_t rules, ngx_http_xet_array_t *objects,
     ngx_http_xet_array_t *reports);
@@ -537,12 +538,12 @@ void ngx_http_xet_query_zt_reports_put(ngx_http_request_t *r,
 #endif
 
 
-/* Called in init_process of a worker: opens the pools of sessions. */
+/* Opens the session pools; called in init_process of a worker. */
 ngx_int_t ngx_http_xet_query_pools(ngx_cycle_t *cycle);
 
 
 /*
- * ngx_http_xet_query_hub.c: statements of a Hub.
+ * ngx_http_xet_query_hub.c: Hub statements.
  */
 
 /*
@@ -598,13 +599,14 @@ xet_status_t ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
 
 
 /*
- * Gets the answer of any statement with XET_ANSWER.
+ * Fills answer from the first row of any statement with XET_ANSWER.
  */
 void ngx_http_xet_query_hub_get(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
 
 /*
- * Sends hub_enter, to the primary if "writes" is set.  rev->data may be NULL.
+ * Sends hub_enter, always to the primary if "writes" is set.  rev->data may be
+ * NULL.
  */
 ngx_int_t ngx_http_xet_query_hub_enter(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
@@ -623,7 +625,7 @@ typedef struct {
     ngx_str_t   rev;
     ngx_str_t   path;
     ngx_str_t   after;                         /* data NULL: the first page */
-    ngx_uint_t  most;                          /* entries of a page */
+    ngx_uint_t  most;                          /* maximum entries per page */
     ngx_uint_t  part;                          /* entries per statement */
     ngx_uint_t  recursive;
     ngx_uint_t  expand;
@@ -638,7 +640,7 @@ ngx_int_t ngx_http_xet_query_hub_stage(ngx_http_request_t *r,
 
 typedef struct {
     ngx_str_t       parent;                    /* data NULL: not checked */
-    ngx_str_t       seen;                      /* known commit of the branch */
+    ngx_str_t       seen;                      /* branch head at last check */
     ngx_str_t       title;
     ngx_str_t       text;
 } ngx_http_xet_hub_message_t;
@@ -648,8 +650,8 @@ typedef struct {
 
 
 /*
- * Returns whether so many statements are waiting that optional statements are
- * not sent.
+ * Returns 1 if too many statements are waiting; then optional statements must
+ * not be sent.
  */
 ngx_uint_t ngx_http_xet_query_post_busy(void);
 

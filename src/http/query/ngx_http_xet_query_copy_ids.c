@@ -1,9 +1,9 @@
 
 /*
  * Gets copy ids from PostgreSQL, in blocks.  A statement is sent whenever the
- * store has room for another block; at most one is in flight.  Callers that
- * find no copy id wait for its result.  A block serves as many callers as it
- * has copy ids; other callers wait for the next block.
+ * store has room for another block; at most one statement is in flight.
+ * Callers that find no copy id wait for its result.  A block serves as many
+ * callers as it has copy ids; the remaining callers wait for the next block.
  */
 
 #include "ngx_http_xet.h"
@@ -42,7 +42,7 @@ ngx_http_xet_query_copy_ids(void)
 }
 
 
-/* Lets an exiting worker exit before the result if no caller is waiting. */
+/* If no caller is waiting, an exiting worker need not wait for the result. */
 
 static void
 ngx_http_xet_query_copy_ids_spare(void)

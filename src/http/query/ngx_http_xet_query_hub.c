@@ -1,6 +1,6 @@
 
 /*
- * Helpers for statements of the Hub: fill batches of operations, and read rows.
+ * Helpers for Hub statements: fill batches of operations, and read rows.
  */
 
 #include "ngx_http_xet.h"
@@ -66,7 +66,7 @@ ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
 }
 
 
-/* Adds a number, or NULL if the client has not sent the number. */
+/* Adds n to the array, or NULL if the client has not sent this number. */
 
 static void
 ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n)

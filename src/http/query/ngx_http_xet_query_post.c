@@ -12,8 +12,8 @@
 
 
 /*
- * If this many statements are waiting, optional statements are not sent: when a
- * table is locked, they must not occupy the sessions that uploads need.
+ * If this many statements are waiting, optional statements are not sent: they
+ * must not occupy the sessions that uploads need while a table is locked.
  */
 
 #define NGX_HTTP_XET_POST_WAITING  16
@@ -195,8 +195,8 @@ ngx_http_xet_query_leave(ngx_http_request_t *r, ngx_int_t rc,
 
 /*
  * Called when the request ends.  A batch that is being staged can be dropped
- * only after its statement is complete.  If dropping it fails, the statement
- * sweep drops the batch later.
+ * only after its statement is complete.  If the batch can't be dropped, the
+ * "sweep" statement drops it later.
  */
 
 static ngx_uint_t

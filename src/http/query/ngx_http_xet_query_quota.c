@@ -4,7 +4,8 @@
  *
  * When a limit is exceeded, the module's SQL functions raise XT004.  The detail
  * of this error consists of four words: the kind of the owner ("repo" or
- * "subject"), what is limited, the limit, and the usage.
+ * "subject"), the kind of bytes ("stored", "logical" or "metadata"), the limit,
+ * and the usage.
  *
  * Each worker caches whether any limits exist.  The first request after five
  * seconds sends the statement quota_any, and uses the previous result without

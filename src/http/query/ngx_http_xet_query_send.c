@@ -162,7 +162,7 @@ ngx_http_xet_query_turns(ngx_http_request_t *r, ngx_http_xet_stmt_e stmt)
         case AF_INET6:
 
             /*
-             * a client with one IPv6 address usually has the whole /64 network
+             * a client usually controls all addresses of its /64 IPv6 network
              */
 
             hash = ngx_murmur_hash2(
@@ -276,7 +276,7 @@ ngx_http_xet_query_now(ngx_http_request_t *r, ngx_http_xet_pg_pool_e pg_pool,
 
     ngx_http_xet_query_turns(r, stmt);
 
-    /* later reads must see this write, or be as new as this read */
+    /* later reads must see this write, or must not be older than this read */
 
     q->primary = 1;
     q->params.acts = ngx_http_xet_statement_acts(stmt);

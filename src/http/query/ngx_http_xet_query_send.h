@@ -19,7 +19,7 @@ typedef ngx_uint_t (*ngx_http_xet_query_complete_pt)(ngx_http_xet_query_t *q,
 typedef enum {
     NGX_HTTP_XET_ASK_PRIMARY = 0,
     NGX_HTTP_XET_ASK_ANY,                      /* primary or a standby */
-    NGX_HTTP_XET_ASK_NAMED                     /* a standby if no primary */
+    NGX_HTTP_XET_ASK_NAMED                     /* primary, else a standby */
 } ngx_http_xet_whom_e;
 
 typedef struct {
@@ -39,9 +39,9 @@ ngx_int_t ngx_http_xet_statements_init(ngx_pool_t *pool);
 
 /*
  * Packs the arguments of a statement into params.  The values are copied to the
- * pool "copies"; if it is NULL, they point to the arguments and into the
+ * pool "copies"; if it is NULL, params points to the arguments and into the
  * request.  For a request that can read all repos, *stmt becomes NAME_all if
- * there is one.  Returns NGX_OK, or NGX_ERROR if out of memory.
+ * that statement exists.  Returns NGX_OK, or NGX_ERROR if out of memory.
  */
 ngx_int_t ngx_http_xet_statement_pack(ngx_http_xet_stmt_e *stmt,
     const void *args, ngx_http_xet_params_t *params, ngx_http_request_t *r,
@@ -87,8 +87,8 @@ void ngx_http_xet_query_turns(ngx_http_request_t *r,
     ngx_http_xet_stmt_e stmt);
 
 /*
- * The ngx_http_xet_pg_handler_pt of all statements of requests; data is the
- * query.
+ * The ngx_http_xet_pg_handler_pt of all statements that requests send; data is
+ * the query.
  */
 void ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate);
@@ -105,8 +105,8 @@ ngx_int_t ngx_http_xet_query_read(ngx_http_request_t *r, ngx_http_xet_pg_pool_e
     ngx_http_xet_query_handler_pt handler);
 
 /*
- * The same for a name of the Hub, whose meaning changes with the next commit:
- * uses the primary if it is reachable, else a standby.
+ * Sends a read of a Hub name, such as a branch, whose meaning changes with the
+ * next commit: uses the primary if it is reachable, else a standby.
  */
 ngx_int_t ngx_http_xet_query_named(ngx_http_request_t *r,
     ngx_http_xet_stmt_e stmt, ngx_http_xet_query_complete_pt complete,

@@ -19,7 +19,7 @@ typedef struct {
     ngx_http_xet_store_t      *store;
     ngx_http_xet_copy_name_t   name;
     uint64_t                   size;
-    xet_status_t               status;         /* of checking the copy */
+    xet_status_t               status;         /* result of the check */
 } ngx_http_xet_left_t;
 
 
@@ -301,11 +301,11 @@ ngx_http_xet_query_unnamed(const u_char *sqlstate)
 
 
 /*
- * The result of a statement whose request has ended: removes the copy unless a
- * row refers to it.  If an earlier attempt was lost, its row and the copy may
- * have been collected, and the retry may have inserted a row without a copy
- * (ngx_http_xet_xorb_commit.c).  Then a job checks that the copy still exists,
- * as the request would have done.
+ * Handles the result of a statement whose request has ended: removes the copy
+ * unless a row refers to it.  If an earlier attempt was lost, its row and the
+ * copy may have been collected, and the retry may have inserted a row without a
+ * copy (ngx_http_xet_xorb_commit.c).  In that case a job checks that the copy
+ * still exists, as the request would have done.
  */
 
 static void

@@ -58,7 +58,8 @@ ngx_http_xet_query_zt_reports_put(ngx_http_request_t *r,
 
 
 /*
- * Returns whether results may be stored; a lost result can be computed again.
+ * Returns whether results may be stored.  A result that is not stored can be
+ * computed again.
  */
 
 static ngx_uint_t

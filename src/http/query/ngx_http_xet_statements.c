@@ -80,7 +80,7 @@ typedef struct {
     const uint32_t                *types;      /* ends with 0 */
     const ngx_http_xet_column_t   *columns;    /* ends with type 0 */
     ngx_http_xet_way_t             way;
-    ngx_uint_t                     all;        /* whether it is NAME_all */
+    ngx_uint_t                     all;        /* 1: this is NAME_all */
     ngx_uint_t                     asked;      /* members of xet.hub_asked */
     ngx_uint_t                     acts;
 } ngx_http_xet_statement_t;
@@ -249,7 +249,7 @@ ngx_http_xet_pack_array(ngx_http_xet_pack_t *p, ngx_http_xet_array_t *a,
     ngx_http_xet_pack_array(p, a, NGX_HTTP_XET_OF_text)
 
 
-/* Also sets the number of rows to expect, if each element has a row. */
+/* Packs a part of an array.  q->files becomes the number of its elements. */
 
 static void
 ngx_http_xet_pack_part(ngx_http_xet_pack_t *p, ngx_http_xet_taken_t part,
@@ -506,7 +506,7 @@ ngx_http_xet_read_answer(ngx_http_xet_cells_t *c,
 }
 
 
-/* What each row of statements.def expands to. */
+/* The expansion of each row of statements.def. */
 
 #define XET_PARAM(type, name)  ngx_http_xet_pack_##type(p, a->name);
 #define XET_FROM(what, types)  ngx_http_xet_pack_##what(p);
@@ -653,7 +653,7 @@ ngx_http_xet_statements_init(ngx_pool_t *pool)
 }
 
 
-/* Makes the name and the SQL of a statement. */
+/* Generates the name and the SQL of a statement. */
 
 static ngx_int_t
 ngx_http_xet_statement_text(ngx_http_xet_pg_stmt_t *stmt,
@@ -761,8 +761,8 @@ ngx_http_xet_read_row(ngx_http_xet_stmt_e stmt, PGresult *res, ngx_uint_t i,
 
 
 /*
- * For statements whose rows are useful if there is at least one: then the
- * result of a standby is complete.
+ * Returns 1, because for these statements any row makes the result of a standby
+ * complete.  The caller has checked that the result has rows.
  */
 
 static ngx_uint_t
@@ -772,7 +772,10 @@ ngx_http_xet_complete_any(ngx_http_xet_query_t *q, PGresult *res)
 }
 
 
-/* Each file has a row, up to the last file or to the end of the window. */
+/*
+ * Returns whether each file has a row, up to the last file or to the end of the
+ * window.
+ */
 
 static ngx_uint_t
 ngx_http_xet_complete_files(ngx_http_xet_query_t *q, PGresult *res)
@@ -798,8 +801,8 @@ ngx_http_xet_complete_files(ngx_http_xet_query_t *q, PGresult *res)
 
 
 /*
- * Complete if the first row has status 200; otherwise the standby may lack
- * rows.
+ * Returns whether the first row has status 200; with another status, rows may
+ * be missing on the standby.
  */
 
 static ngx_uint_t
@@ -816,7 +819,7 @@ ngx_http_xet_complete_all(ngx_http_xet_query_t *q, PGresult *res)
 }
 
 
-/* Each xorb has a row, and each range is inside its xorb. */
+/* Returns whether each xorb has a row, and each range is inside its xorb. */
 
 static ngx_uint_t
 ngx_http_xet_complete_slices(ngx_http_xet_query_t *q, PGresult *res)

@@ -10,7 +10,7 @@
 #define _NGX_HTTP_XET_STATEMENTS_H_INCLUDED_
 
 
-/* The next n elements of an array, or fewer; see ngx_http_xet_array_take(). */
+/* A part of an array: its next elements; see ngx_http_xet_array_take(). */
 
 typedef struct {
     ngx_http_xet_array_t  *array;
@@ -95,7 +95,7 @@ typedef struct {                                                              \
  * Returns NGX_AGAIN if the handler will be called, even in an exiting worker,
  * or NGX_BUSY.
  *
- * post: as ask, without a handler.
+ * post: does the same as ask, but without a handler.
  *
  * row: reads row i of a result.  Returns NGX_ERROR if a hash or digest has a
  * wrong length, or is NULL although its type is not an _or_null type; the other

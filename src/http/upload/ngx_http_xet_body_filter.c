@@ -7,9 +7,8 @@
  * job buffer that is being filled.  The rest stays in r->request_body->bufs
  * until the pump copies it.  While both job buffers are full, nothing is
  * consumed, nginx's buffer stays busy and the socket is not read, so TCP or the
- * stream's flow control stops the client.  If one read fills the whole of
- * nginx's buffer, the buffer is not copied but exchanged with an empty job
- * buffer.
+ * stream's flow control stops the client.  If one read fills nginx's buffer
+ * completely, the buffer is not copied but exchanged with an empty job buffer.
  *
  * The pump is the state machine.  It runs in the event loop when data has
  * arrived or a job has ended.  It copies waiting bytes, posts the filled buffer
@@ -17,8 +16,8 @@
  * occurred.
  *
  * A feed function that needs work in the event loop, such as a statement,
- * pauses the upload.  Its piece is kept and the other buffer is filled
- * meanwhile; ngx_http_xet_body_resume() feeds the piece again.
+ * pauses the upload.  During the pause its piece is kept, and the other buffer
+ * is filled; ngx_http_xet_body_resume() feeds the piece again.
  *
  * After an error an HTTP/1 client gets the response at once, and nginx closes
  * the connection with a delay (lingering close), so that the client can read
@@ -46,7 +45,7 @@ struct ngx_http_xet_body_s {
     unsigned                      eof:1;       /* the last byte was received */
     unsigned                      paused:1;    /* the wait handler is active */
     unsigned                      finished:1;
-    unsigned                      counted:1;   /* in the gauge of uploads */
+    unsigned                      counted:1;   /* counted in uploads gauge */
 };
 
 
@@ -311,8 +310,8 @@ ngx_http_xet_body_go(ngx_http_xet_body_t *body)
 
 
 /*
- * Handles an error of reading: the client closed the connection, timed out, or
- * sent a malformed body.
+ * Handles a read error: the client closed the connection, timed out, or sent a
+ * malformed body.
  */
 
 static void
@@ -406,8 +405,8 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
 /*
  * Returns whether nginx's buffer and the job buffer can exchange their memory:
  * cl is the last link of the chain, and is nginx's own buffer, which is full
- * and has the size of a job buffer.  Only with HTTP/1, where four pointers of
- * nginx refer to this memory.
+ * and has the size of a job buffer.  The exchange is possible only with HTTP/1,
+ * where four pointers of nginx refer to this memory.
  */
 
 static ngx_uint_t
@@ -626,8 +625,8 @@ ngx_http_xet_body_finish(ngx_http_xet_body_t *body)
     } else {
 
         /*
-         * nginx discards the rest, and closes the connection, which the
-         * response must announce
+         * nginx discards the rest of the body and closes the connection; the
+         * response must announce the close
          */
 
         r->keepalive = 0;

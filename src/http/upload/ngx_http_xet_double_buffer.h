@@ -24,7 +24,7 @@ typedef struct {
     ngx_buf_t                   buf[2];
     ngx_uint_t                  filling;       /* index in buf */
     ngx_buf_t                  *job;           /* piece being fed, or NULL */
-    ngx_uint_t                  last;          /* it is the last piece */
+    ngx_uint_t                  last;          /* job is the last piece */
 } ngx_http_xet_double_buffer_t;
 
 
@@ -55,12 +55,13 @@ void ngx_http_xet_double_buffer_next(ngx_http_xet_double_buffer_t *p,
     ngx_uint_t last);
 
 /*
- * The job, which feeds its piece.  data is the ngx_http_xet_double_buffer_t.
+ * Feeds the piece of the job.  data is the ngx_http_xet_double_buffer_t.
  */
 void ngx_http_xet_double_buffer_job(void *data, ngx_log_t *log);
 
 /*
- * Called in the event loop when the job has fed its piece: empties its buffer.
+ * Empties the buffer of the job.  Called in the event loop after the job has
+ * fed its piece.
  */
 void ngx_http_xet_double_buffer_done(ngx_http_xet_double_buffer_t *p);
 

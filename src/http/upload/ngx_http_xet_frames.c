@@ -3,7 +3,7 @@
  * A response in frames, which are lines of NDJSON.  Each frame is flushed, and
  * the last frame is repeated while nothing changes.
  *
- * States: waiting (nothing was sent, an error can still be a status) -> begun
+ * States: waiting (nothing was sent, an error can set the status) -> begun
  * (the header and at least one frame were sent) -> ended.  A new frame replaces
  * the current frame, so the number of frames depends on time and not on the
  * amount of work.  While a client does not read, no new frames are sent, so no

@@ -3,12 +3,12 @@
  * Stores plain files: the body of a request, or several files in memory.
  *
  *     feed      (thread)   for each piece of the body: computes the SHA-256,
- *                          splits the data into chunks, hashes them, looks
- *                          them up, and packs new ones into the current xorb;
- *                          after the last piece compares the hashes with the
- *                          expected ones
- *     take      (thread)   the same for files in memory, one after another; a
- *                          xorb may contain chunks of many files
+ *                          splits the data into chunks, hashes the chunks,
+ *                          looks them up, and packs new chunks into the
+ *                          current xorb; after the last piece compares the
+ *                          hashes with the expected hashes
+ *     take      (thread)   does the same for files in memory, one after
+ *                          another; a xorb may contain chunks of many files
  *     ask       (query)    finds the xorbs that contain a chunk.  If they were
  *                          not recorded as advertised today, a statement
  *                          records that, and the query is repeated.  feed uses
@@ -18,7 +18,7 @@
  *     register  (service)  ngx_http_xet_register.c registers the terms, which
  *                          are in a temporary file, as for any shard
  *     prove     (query)    records that the server has computed the SHA-256;
- *                          in a shard it is only a claim of the client
+ *                          the SHA-256 in a shard is only a client's claim
  *
  * ask and commit pause the body (ngx_http_xet_upload.h).  The bytes of a xorb
  * are durable before its row is inserted, and all xorbs have rows before the
@@ -42,7 +42,7 @@
 
 
 #define NGX_HTTP_XET_INGEST_ROUNDS  4
-#define NGX_HTTP_XET_INGEST_MANY    65536      /* smaller: no look-up */
+#define NGX_HTTP_XET_INGEST_MANY    65536      /* smaller files: no look-up */
 
 
 struct ngx_http_xet_ingest_s {
@@ -62,7 +62,7 @@ struct ngx_http_xet_ingest_s {
     ngx_http_xet_array_t            reported;  /* xorbs to be recorded */
     ngx_http_xet_damage_t           damage;    /* missing copies */
 
-    ngx_http_xet_ingest_file_t     *files;     /* in memory; NULL: the body */
+    ngx_http_xet_ingest_file_t     *files;     /* NULL: the request body */
     ngx_uint_t                      n;
     ngx_uint_t                      next;      /* index of the current file */
     ngx_http_xet_array_t            hashes;    /* file hashes for prove */
@@ -317,8 +317,8 @@ ngx_http_xet_ingest_feed_job(void *data, u_char *buf, size_t len,
 
 
 /*
- * Called with the first piece, so that the core allocates no memory for an idle
- * upload.
+ * Creates the core's state when the first piece has arrived, so that an idle
+ * upload holds no memory of the core.
  */
 
 static xet_status_t
@@ -808,9 +808,9 @@ ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc)
 /*
  * Records the found xorbs as advertised, like those of a dedup response to a
  * client: the terms of the file will refer to these xorbs, and the collector
- * must not remove them before the file is registered.  Returns NGX_OK if all of
- * them are recorded already.  If repeated queries find new xorbs each time, the
- * result is ignored.
+ * must not remove them before the file is registered.  Returns NGX_OK if all
+ * these xorbs are already recorded.  If repeated queries find new xorbs each
+ * time, the result is ignored.
  */
 
 static ngx_int_t
@@ -954,15 +954,15 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
     ing = ngx_http_xet_ctx_of(r)->ingest;
 
     /*
-     * a xorb that the query has found is lost; this is now recorded, so the
-     * client may retry
+     * the copy of a xorb that the query found is missing; this is now recorded,
+     * so the client may retry
      */
 
     if (rc == NGX_DECLINED && status == XET_SHARD_XORB) {
         status = XET_PLAN_CHANGED;
     }
 
-    /* the server has made the terms, so this is not an error of the client */
+    /* the server itself made the terms, so this is not a client error */
 
     if (rc == NGX_DECLINED && xet_status_http(status) < 500
         && status != XET_QUOTA && status != XET_NO_REPO)

@@ -7,8 +7,8 @@
  * the client has sent all bytes.  So if the length of a body is known, and the
  * worker knows that quotas exist, a statement checks the length first:
  *
- *     read      (query)   checks whether so many bytes would be accepted now
- *     looked    sends an error, or reads the body
+ *     read      (query)   checks whether the quotas now allow this length
+ *     looked              sends an error, or reads the body
  *
  * If the statement fails for another reason, the body is read.  Footers of
  * xorbs are not stored, so the size of the longest possible footer is

@@ -50,7 +50,7 @@
     "it: remove HF_XET_CACHE (~/.cache/huggingface/xet) and upload again"
 
 
-/* A copy that exists, or is about to be checked; in a hash table. */
+/* An entry of a hash table: a copy that exists, or is about to be checked. */
 
 typedef struct {
     xet_hash_t                 xorb;
@@ -73,7 +73,7 @@ struct ngx_http_xet_register_s {
     xet_shard_verifier_t        verifier;      /* verifies the open file */
     ngx_http_xet_batch_t        batch;
     xet_status_t                status;
-    xet_hash_t                  xorb;          /* for XET_SHARD_XORB */
+    xet_hash_t                  xorb;          /* xorb named in the error */
 
     ngx_http_xet_store_t       *store;
     ngx_http_xet_damage_t       damage;
@@ -83,7 +83,7 @@ struct ngx_http_xet_register_s {
     /* files that refer to the copies in looks */
     xet_hash_t                  files[NGX_HTTP_XET_LOOKS];
     ngx_uint_t                  nlooks;
-    xet_hash_t                  file;          /* for XET_SHARD_XORB */
+    xet_hash_t                  file;          /* file named in the error */
 
     /* position where the next query for suspects starts, see sql/shards.sql */
     uint64_t                    suspect_file;
@@ -309,7 +309,8 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 /*
  * Called when missing copies were recorded: ends the registration with an
  * error.  If all these xorbs are lost, the client must upload them.  If a copy
- * was replaced by another, or its xorb was collected, the client may retry.
+ * was replaced by another copy, or its xorb was collected, the client may
+ * retry.
  */
 
 static void
@@ -706,8 +707,8 @@ ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
                                  &term);
 
     /*
-     * check the copy last, so that a client can't find out whether xorbs exist
-     * that it may not refer to
+     * check the copy last, so that a client can't find out whether a xorb
+     * exists to which it may not refer
      */
 
     if (rc == XET_OK) {

@@ -25,7 +25,7 @@ typedef struct {
     uint32_t              number;              /* index of the open file */
     unsigned              open:1;
 
-    xet_buf_t             buf;                 /* its only node is room */
+    xet_buf_t             buf;                 /* its only node uses room */
     uint64_t              room[NGX_HTTP_XET_SPOOL_RECORDS
                                * XET_SHARD_RECORD_LEN / 8
                                + sizeof(xet_buf_node_t) / 8];
@@ -41,13 +41,12 @@ void ngx_http_xet_spool_begin_job(ngx_http_xet_spool_t *s, ngx_log_t *log);
 
 /*
  * Appends a term to the open file, or opens a file if none is open.  Returns
- * XET_OK; XET_BODY_SIZE if the file has too many terms; or an error of
- * writing.
+ * XET_OK, XET_BODY_SIZE if the file has too many terms, or a write error.
  */
 xet_status_t ngx_http_xet_spool_term_job(ngx_http_xet_spool_t *s,
     const xet_ingest_term_t *term, ngx_log_t *log);
 
-/* Closes the open file.  Returns XET_OK, or an error of writing. */
+/* Closes the open file.  Returns XET_OK or a write error. */
 xet_status_t ngx_http_xet_spool_close_job(ngx_http_xet_spool_t *s,
     const xet_hash_t *hash, const u_char *sha256, ngx_log_t *log);
 

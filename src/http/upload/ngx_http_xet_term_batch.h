@@ -71,9 +71,9 @@ ngx_http_xet_term_batch_t *ngx_http_xet_term_batch_create(ngx_http_xet_temp_t
 void ngx_http_xet_term_batch_destroy(ngx_http_xet_term_batch_t *w);
 
 /*
- * Reads the next batch; after the last one w->nsteps is 0.  Returns XET_OK; an
- * error of reading; or XET_SHARD_NO_VERIFICATION if proof is set and a file
- * has no verification hashes.
+ * Reads the next batch; after the last batch w->nsteps is 0.  Returns XET_OK, a
+ * read error, or XET_SHARD_NO_VERIFICATION if proof is set and a file has no
+ * verification hashes.
  */
 xet_status_t ngx_http_xet_term_batch_collect_job(ngx_http_xet_term_batch_t *w,
     ngx_log_t *log);

@@ -31,8 +31,8 @@ typedef xet_status_t (*ngx_http_xet_body_feed_pt)(void *data, u_char *buf,
 typedef void (*ngx_http_xet_body_wait_pt)(ngx_http_request_t *r, void *data);
 
 /*
- * Called once in the event loop: status is XET_OK if the whole body was fed,
- * otherwise the error of reading or feeding.  Not called if the request ends
+ * Called once in the event loop.  status is XET_OK if the whole body was fed,
+ * otherwise the error that ended the upload.  Not called if the request ends
  * first.
  */
 typedef void (*ngx_http_xet_body_done_pt)(ngx_http_request_t *r, void *data,
@@ -93,9 +93,9 @@ typedef enum {
 
 
 /*
- * As ngx_http_xet_body_read(), but rejects an upload before its body is read
- * if the Content-Length exceeds a quota.  hash is the hash of the xorb, or of
- * the file; NULL if the hash of the file is unknown.
+ * Reads the body like ngx_http_xet_body_read(), but first rejects the upload if
+ * its Content-Length exceeds a quota.  hash is the hash of the xorb, or of the
+ * file; NULL if the hash of the file is unknown.
  */
 ngx_int_t ngx_http_xet_quota_read(ngx_http_request_t *r,
     ngx_http_xet_quota_e quota, const xet_hash_t *hash,
@@ -104,8 +104,8 @@ ngx_int_t ngx_http_xet_quota_read(ngx_http_request_t *r,
 
 /*
  * Sends the error response of a failed upload.  If rc is NGX_DECLINED, status
- * is the error; otherwise rc is the error of a query.  The response for
- * XET_QUOTA contains the rest of the quota.
+ * is the error; otherwise rc is the error that a query returned.  The response
+ * for XET_QUOTA contains the remaining quota.
  */
 ngx_int_t ngx_http_xet_upload_error(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status);
@@ -196,8 +196,8 @@ typedef void (*ngx_http_xet_xorb_commit_pt)(ngx_http_request_t *r, ngx_int_t rc,
 
 /*
  * Inserts the row of a xorb; file is its durable copy.  eligible contains the
- * indexes of the chunks to add to the dedup index.  file, info and eligible
- * must live until handler is called; meanwhile the request must not send
+ * indexes of the chunks to add to the dedup index.  Before handler is called,
+ * file, info and eligible must not be freed, and the request must not send
  * another statement or post another job.  Afterwards the file may be reset, or
  * left until the request ends.
  */
@@ -216,7 +216,7 @@ void ngx_http_xet_xorb_commit(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
  *
  *     NGX_OK        committed; new is 1 if any file is new to the store or to
  *                   the request's repo
- *     NGX_DECLINED  an error of the shard or the store, in status
+ *     NGX_DECLINED  status is an error of the shard or of the store
  *     otherwise     the result of a query, see ngx_http_xet_query.h
  */
 typedef void (*ngx_http_xet_register_pt)(ngx_http_request_t *r, ngx_int_t rc,
@@ -241,12 +241,12 @@ typedef void (*ngx_http_xet_progress_pt)(ngx_http_request_t *r,
  * Registers the files of a shard that the parser has accepted.  spool contains
  * the shard up to the offset files_end; total is the number of its terms.
  *
- * If proof is set, every term needs a verification hash.  A client may refer to
- * chunks that it has not sent and may not read.  With the verification hash it
- * proves that it knows the chunk hashes, which are computed from the data.  If
- * others may have learned the chunk hashes without having the data, the client
- * must have sent the chunks, or have permission to read them (sql/shards.sql,
- * xet.shard_slices).
+ * If proof is set, every term needs a verification hash.  Otherwise a client
+ * could refer to chunks that it has not sent and may not read.  The
+ * verification hash proves that the client knows the chunk hashes, which are
+ * computed from the data.  If clients without the data may have learned the
+ * chunk hashes, the client must have sent the chunks, or have permission to
+ * read them (sql/shards.sql, xet.shard_slices).
  *
  * Memory is bounded by one batch of terms and one batch of packed terms,
  * independent of the size of the shard.
@@ -294,7 +294,7 @@ typedef struct {
  * Called once, in the event loop.  rc:
  *
  *     NGX_OK        the file is durable and registered; see result
- *     NGX_DECLINED  an error of the content or the store, in status
+ *     NGX_DECLINED  status is an error of the content or of the store
  *     otherwise     the result of a query, see ngx_http_xet_query.h
  */
 typedef void (*ngx_http_xet_ingest_pt)(ngx_http_request_t *r, ngx_int_t rc,
@@ -324,12 +324,12 @@ typedef struct {
 } ngx_http_xet_ingest_file_t;
 
 /*
- * As ngx_http_xet_ingest(), but stores one or more files in memory, which must
- * live until handler is called.  The caller sets sha256 of each file.  The
- * files are packed into common xorbs, so the cost depends on their total size.
- * The body of r may be paused meanwhile.  A request may call this function
- * again after handler was called.  Returns NGX_DONE if handler will be called,
- * otherwise NGX_ERROR.
+ * Stores files like ngx_http_xet_ingest(), but one or more files in memory,
+ * which must live until handler is called.  The caller sets sha256 of each
+ * file.  The files are packed into common xorbs, so the cost depends on their
+ * total size.  The body of r may be paused during this time.  A request may
+ * call this function again after handler was called.  Returns NGX_DONE if
+ * handler will be called, otherwise NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_ingest_files(ngx_http_request_t *r,
     ngx_http_xet_ingest_file_t *files, ngx_uint_t n,

@@ -16,7 +16,7 @@
  * client.
  *
  * States: passing -> passed (the last job is done), or failed.  A failed
- * request is taken from the proxy module, its connection to the origin is
+ * request is taken away from the proxy module, its connection to the origin is
  * closed, and this server sends the error.  With HTTP/1 the error is sent at
  * once, and the connection is closed by a lingering close.  With HTTP/2 and
  * HTTP/3 the body is first read to its end and discarded, because otherwise
@@ -42,7 +42,7 @@ struct ngx_http_xet_verify_s {
     ngx_http_xet_double_buffer_t  pieces;
 
     ngx_chain_t                  *held;        /* held buffers of nginx */
-    size_t                        copied;      /* bytes of the first buffer */
+    size_t                        copied;      /* bytes copied from held */
     off_t                         received;    /* bytes received */
     off_t                         taken;       /* bytes copied */
 
@@ -383,7 +383,7 @@ ngx_http_xet_verify_xorb_job(ngx_http_xet_xorb_in_t *in, u_char *buf,
 
     *stored = 0;
 
-    /* created with the first bytes: an idle upload holds no verifier */
+    /* not created earlier, so that an idle upload holds no verifier */
 
     if (in->verifier == NULL) {
         in->verifier = xet_xorb_verifier_create(in->suite, &in->hash, in->max);
@@ -442,7 +442,7 @@ ngx_http_xet_verify_done(ngx_http_request_t *r, void *data)
     if (r->header_sent && (r->upstream == NULL
                            || r->upstream->cleanup == NULL))
     {
-        /* an error was sent meanwhile */
+        /* an error was sent in the meantime */
 
         return;
     }
@@ -512,8 +512,8 @@ ngx_http_xet_verify_answer(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
     /*
-     * nginx discards the rest, and closes the connection, which the response
-     * must announce
+     * nginx discards the rest of the body and closes the connection; the
+     * response must announce the close
      */
 
     r->keepalive = 0;

@@ -8,8 +8,8 @@
  *                       its digest.  If the copy is intact, ours is removed.
  *                       Concurrent uploads share the result, see below
  *     mark    (query)   records that the copy is damaged, in case the heal
- *                       fails or the client leaves: otherwise a shard that
- *                       refers to the xorb would be accepted
+ *                       fails or the client disconnects: otherwise a shard
+ *                       that refers to the xorb would be accepted
  *     heal    (query)   replaces the damaged copy in the row and the terms, if
  *                       the row still refers to the checked copy; otherwise
  *                       the new copy in the row is checked
@@ -33,8 +33,8 @@
  * connection.
  *
  * If another upload in the same worker has read the copy after this upload
- * started, this upload uses the result, which is as good as that of its own
- * read.  Otherwise it reads the copy itself.  Results for damaged, healed and
+ * started, this upload uses the result, which is as good as its own read.
+ * Otherwise this upload reads the copy itself.  Results for damaged, healed and
  * removed copies need not be invalidated: known damage is in the row, and a
  * healed xorb has another copy id.  A result is valid for five seconds, so that
  * long uploads notice damage.  The last 64 reads of intact copies are in a
@@ -77,18 +77,18 @@ struct ngx_http_xet_xorb_commit_s {
 
     ngx_http_xet_copy_t          copy;         /* copy in the row */
     xet_status_t                 status;       /* result of the check */
-    ngx_http_xet_damage_t        damage;       /* not reported yet */
+    ngx_http_xet_damage_t        damage;       /* damage to be reported */
     ngx_uint_t                   rounds;
     uint32_t                     replaced;     /* copy id of the damaged copy */
-    ngx_uint_t                   inserted;     /* new, for the handler */
+    ngx_uint_t                   inserted;     /* passed to handler as new */
     unsigned                     healed:1;     /* the row had another copy */
     unsigned                     retried:1;    /* a statement was sent again */
     unsigned                     looks:1;      /* the look job is posted */
 
     ngx_http_xet_xorb_commit_e   state;
-    ngx_queue_t                  queue;        /* in readings or waiting */
+    ngx_queue_t                  queue;        /* link in readings, waiting */
     ngx_queue_t                  waiting;      /* requests that wait */
-    uint64_t                     sequence;     /* set before this read */
+    uint64_t                     sequence;     /* sequence at read start */
     ngx_event_t                  event;        /* a shared read has ended */
 };
 
@@ -523,7 +523,7 @@ ngx_http_xet_xorb_commit_check(ngx_http_request_t *r,
 
 
 /*
- * Returns whether the ring has a read of the copy that started after the
+ * Returns whether the ring contains a read of the copy that started after this
  * upload.
  */
 
