@@ -115,7 +115,7 @@ typedef struct {
 typedef struct {
     xet_store_t  *store;
     char          name[XET_STORE_NAME_MAX];
-    uint64_t      size;                /* or XET_STORE_UNKNOWN */
+    uint64_t      size;                /* bytes, or XET_STORE_UNKNOWN */
     uint64_t      start;               /* start of the range to be read next */
     uint64_t      end;
 
@@ -138,15 +138,15 @@ typedef struct {
 
 typedef struct {
     xet_store_t      *store;
-    int               fd;              /* callers may read and write, too */
+    int               fd;              /* callers may read and write it, too */
     uint64_t          size;            /* bytes appended */
     uint64_t          flushed;         /* bytes handed to the disk */
     int64_t           made;            /* set by keep: earliest time of the
                                           copy, s since 1970 */
     xet_s3_upload_t  *upload;          /* upload to a bucket, or NULL */
     unsigned          kept:1;          /* a copy may exist */
-    char              name[XET_STORE_NAME_MAX];        /* reserved, or "" */
-    char              temp[PATH_MAX];  /* name of the file, "": no name */
+    char              name[XET_STORE_NAME_MAX];        /* reserved name or "" */
+    char              temp[PATH_MAX];  /* path of the file; "": no name */
 } xet_store_writer_t;
 
 

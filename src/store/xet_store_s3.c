@@ -28,7 +28,7 @@
 #include "xet_store_ops.h"
 
 
-#define XET_STORE_S3_PAGE      256             /* names */
+#define XET_STORE_S3_PAGE      256             /* names in a page */
 
 
 static xet_status_t xet_store_s3_folders(xet_store_t *store, uid_t uid,

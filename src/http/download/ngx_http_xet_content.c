@@ -47,7 +47,7 @@ typedef struct {
 
 struct ngx_http_xet_parts_s {
     ngx_http_xet_reader_t         *reader;
-    ngx_http_xet_part_t           *parts;      /* n, at least one */
+    ngx_http_xet_part_t           *parts;      /* array of n, at least one */
     ngx_uint_t                     n;
     ngx_str_t                      end;        /* text after the last part */
     void                          *data;       /* state of the response */

@@ -27,7 +27,7 @@
 
 #define NGX_HTTP_XET_PLAN_INLINE  256          /* terms; a thread does more */
 #define NGX_HTTP_XET_PLAN_PIECE   65536        /* bytes of JSON */
-#define NGX_HTTP_XET_PLAN_READ    256          /* terms read at once */
+#define NGX_HTTP_XET_PLAN_READ    256          /* terms per read */
 
 
 typedef struct {

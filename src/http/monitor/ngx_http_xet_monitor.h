@@ -13,7 +13,7 @@
 
 /* The size of a repo or, during a walk, of the part counted so far. */
 
-#define NGX_HTTP_XET_REPO_NAME  255            /* bytes; truncated */
+#define NGX_HTTP_XET_REPO_NAME  255            /* longer names are truncated */
 
 typedef struct {
     uint64_t  id;

@@ -32,7 +32,7 @@ typedef struct {
     ngx_http_xet_temp_t      file;
     xet_status_t             status;
     uint64_t                 free;             /* bytes */
-    uint64_t                 size;             /* 0: unknown */
+    uint64_t                 size;             /* bytes; 0: unknown */
 } ngx_http_xet_probe_job_t;
 
 

@@ -452,7 +452,7 @@ void ngx_http_xet_fetch_destroy(ngx_http_xet_fetch_t *fetch);
 typedef struct {
     char                   path[NGX_MAX_PATH]; /* path for messages */
     ngx_http_xet_store_t  *store;              /* NULL: not in our store */
-    xet_store_t           *foreign;            /* folder of a file outside */
+    xet_store_t           *foreign;            /* folder outside the store */
     xet_store_reader_t     reader;
     xet_hash_t             xorb;
     uint32_t               copy_id;
@@ -540,7 +540,7 @@ typedef struct {
 
     unsigned               quarantine:1;
     unsigned               suspect:1;          /* no row was found */
-    unsigned               removable:1;        /* no row at a second check */
+    unsigned               removable:1;        /* no row in a second check */
 } ngx_http_xet_orphan_t;
 
 

@@ -59,7 +59,7 @@ typedef struct {
     const char  *agent;                /* "User-Agent" */
     const char  *certificates;         /* PEM file, trusted instead of the
                                           system's; NULL or "": the system's */
-    size_t       buffer;               /* bytes read or written at once */
+    size_t       buffer;               /* maximum bytes per read or write */
     uint32_t     connections;          /* maximum number kept open; 0:
                                           libcurl's default */
     unsigned     proxy:1;              /* use the proxy of the environment */
@@ -101,15 +101,15 @@ struct xet_net_request_s {
     /* set when done is called */
 
     xet_net_rc_t          rc;
-    int                   status;      /* 0: no response */
+    int                   status;      /* HTTP status; 0: no response */
     int64_t               length;      /* "Content-Length", or -1 */
     unsigned              tries;       /* > 1: libcurl repeated the request
                                           because a kept connection was dead */
-    unsigned              late:1;      /* a timeout */
+    unsigned              late:1;      /* the request timed out */
     uint64_t              took;        /* duration, ms */
     uint64_t              up;          /* bytes of the request body sent */
     uint64_t              down;        /* bytes of the response body */
-    char                  why[XET_NET_TEXT_MAX];       /* printable */
+    char                  why[XET_NET_TEXT_MAX];       /* printable message */
 
     /* bytes that xet_net_keep() has appended, and a zero byte; the caller
        frees body */

@@ -69,7 +69,7 @@ typedef enum {
 typedef struct {
     xet_s3_method_t  method;
     xet_s3_end_t     end;
-    unsigned         again:1;          /* a retry */
+    unsigned         again:1;          /* this is a retry */
     uint64_t         ms;
     uint64_t         sent;             /* bytes of the request body */
     uint64_t         received;         /* bytes of the response body */
@@ -87,9 +87,9 @@ typedef struct {
     const char       *endpoint;        /* "http[s]://host[:port]" */
     const char       *public_endpoint; /* base of presigned URLs; NULL: same
                                           as endpoint */
-    const char       *region;          /* "us-east-1" */
-    const char       *credentials;     /* a file in the format of AWS tools */
-    const char       *profile;         /* section of the file, "default" */
+    const char       *region;          /* NULL: "us-east-1" */
+    const char       *credentials;     /* file in the format of the AWS tools */
+    const char       *profile;         /* file section; NULL: "default" */
     const char       *certificate;     /* trusted CAs; NULL: the system's */
     uint32_t          timeout;         /* ms per request, including retries */
     uint32_t          connections;     /* maximum; other requests wait */
@@ -336,7 +336,7 @@ typedef struct {
     const char             *name;      /* object name */
     const xet_s3_header_t  *headers;   /* required in the request */
     size_t                  nheaders;
-    int64_t                 made;      /* seconds since 1970 */
+    int64_t                 made;      /* start time, s since 1970 */
     uint32_t                seconds;   /* lifetime of the URL, from made */
 } xet_s3_grant_t;
 

@@ -96,7 +96,7 @@ typedef struct {
     const char      *region;
     xet_s3_keys_t    keys;
     unsigned         generation;       /* incremented for new keys */
-    uint64_t         loaded;           /* time of the last reading, ms */
+    uint64_t         loaded;           /* time of the last read, ms */
     char             day[XET_SIGV4_DAY_LEN + 1];   /* the day of key */
     uint8_t          key[XET_SIGV4_KEY_LEN];       /* derived from secret */
 } xet_s3_credentials_t;
@@ -160,7 +160,7 @@ struct xet_s3_transfer_s {
      */
 
     xet_net_request_t      net;
-    const char            *headers[XET_S3_TRANSFER_HEADERS];  /* lines */
+    const char            *headers[XET_S3_TRANSFER_HEADERS];  /* header lines */
     size_t                 nheaders;
     unsigned char         *buf;        /* gets the body of a 2xx, or NULL */
     size_t                 size;
@@ -246,7 +246,7 @@ typedef struct {
 
     char                 path[XET_S3_PATH_MAX];
     char                 url[XET_S3_URL_MAX];
-    char                 text[2 * XET_S3_URL_MAX]; /* headers */
+    char                 text[2 * XET_S3_URL_MAX]; /* text of the headers */
 } xet_s3_request_t;
 
 

@@ -11,7 +11,7 @@
 #define XET_S3_CLIENT_REGION_MAX   32
 #define XET_S3_CLIENT_TIMEOUT_MIN  100          /* ms */
 #define XET_S3_CLIENT_TIMEOUT_MAX  (3600 * 1000)
-#define XET_S3_CLIENT_MAX          1024         /* connections */
+#define XET_S3_CLIENT_MAX          1024         /* maximum connections */
 #define XET_S3_CLIENT_STRINGS      7
 
 
