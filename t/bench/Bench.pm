@@ -2,8 +2,8 @@ package Bench;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Shared code of the benchmarks: a private network, processes pinned to
-# processors, the CPU time and memory of processes, wrk, and tables.
+# Shared code of the benchmarks: a private network, pinning of processes to
+# processors, CPU time and memory of processes, wrk, and tables.
 #
 #     use Bench;
 #
@@ -12,9 +12,9 @@ package Bench;
 #     ...
 #     bench_end($t);
 #
-# Environment, in addition to that of Test::Xet:
+# Environment variables, in addition to those of Test::Xet:
 #
-#     XET_BENCH_NET      "host": stay in the network of the machine
+#     XET_BENCH_NET      "host": use the machine's network
 #     XET_BENCH_REPEATS  repetitions, unless the script sets them
 #     XET_BENCH_SERVER_CPU, XET_BENCH_LOAD_CPU  0 and 1
 
@@ -52,10 +52,10 @@ sub repeats { return $ENV{XET_BENCH_REPEATS} || $_[0] || 5 }
 # the environment
 
 # A loopback interface has two traps: BBR paces a client on the same machine,
-# and with an MTU of 65536 tcp_nopush can wait for 44 ms.  Where permitted,
-# everything therefore runs in a private network without BBR and with a small
-# MTU.  This process creates the load; it runs on the load's processor, unless
-# pin is 0.
+# and with an MTU of 65536 tcp_nopush can wait for 44 ms.  Therefore everything
+# runs, if permitted, in a private network without BBR and with a small MTU.
+# This process creates the load; it runs on the load's processor, unless pin is
+# 0.
 
 sub bench_start {
 	my ($what, %o) = @_;
@@ -97,7 +97,7 @@ sub network {
 	my $control = slurp($sysctl, 1) // '?';
 	my $mtu = slurp('/sys/class/net/lo/mtu', 1) // '?';
 
-	# sysfs shows the network namespace that it was mounted in
+	# sysfs shows the network namespace that was current when it was mounted
 
 	$mtu = $1 if `ip -o link show lo 2>/dev/null` =~ / mtu (\d+)/;
 	chomp($control, $mtu);
@@ -142,9 +142,9 @@ sub need {
 # --------------------------------------------------------------------------
 # the server
 
-# Creates a server with one worker, on its own processor unless pin is 0.  Takes
-# the options of Test::Xet->new(), and store: "tmpfs" or "disk".  The access log
-# is off, so that its cost is not measured.
+# Creates a server with one worker, on its own processor unless pin is 0.
+# Accepts the options of Test::Xet->new(), and store: "tmpfs" or "disk".  The
+# access log is off, so that its cost is not measured.
 
 sub bench_server {
 	my (%o) = @_;
@@ -174,8 +174,9 @@ sub bench_server {
 	return $t;
 }
 
-# Like bench_server(), but starts the server, adds a PUT location of nginx's dav
-# module for bodies up to $max, and pins PostgreSQL to the load's processor.
+# Like bench_server(), but also starts the server, adds a PUT location of
+# nginx's dav module for bodies up to $max, and pins PostgreSQL to the load's
+# processor.
 
 sub bench_dav_server {
 	my ($max, %o) = @_;
@@ -204,7 +205,7 @@ sub move {
 		or die "$to: $!\n";
 }
 
-# Deletes all xorbs and files, so that the next upload is a new one.
+# Deletes all xorbs and files, so that the next upload is not a repetition.
 
 sub bench_reset {
 	my ($t) = @_;
@@ -216,9 +217,9 @@ sub bench_reset {
 	}
 }
 
-# Uploads one file of 20 terms as clients do, and inserts its row again under
-# many other file hashes.  Returns the body of a reconstruction, and the path of
-# a file that lists all hashes.
+# Uploads one file of 20 terms as clients do, and copies its row to many other
+# file hashes.  Returns the body of a reconstruction, and the path of a file
+# that lists all hashes.
 
 sub bench_files {
 	my ($t, $files, $dir) = @_;
@@ -244,7 +245,7 @@ sub bench_files {
 	return ($r->{body}, "$dir/hashes");
 }
 
-# A wrk script that requests the reconstructions of the listed hashes.
+# Returns a wrk script that requests reconstructions of the listed hashes.
 
 sub files_script {
 	my ($names) = @_;
@@ -279,7 +280,7 @@ END { local $?; clean() if $$ == $owner }
 # --------------------------------------------------------------------------
 # processes
 
-# Pins all threads of a process to one processor, or prints that it can't.
+# Pins all threads of a process to one processor, or prints a failure.
 
 sub pin {
 	my ($pid, $cpu) = @_;
@@ -288,8 +289,9 @@ sub pin {
 		or print "cannot pin process $pid to processor $cpu\n";
 }
 
-# Microseconds of CPU, user and system, that all threads of a process have used.
-# They are exact where the kernel reports nanoseconds, else a multiple of ticks.
+# Returns the CPU time (user and system) of all threads of a process, in
+# microseconds.  It is exact if the kernel reports nanoseconds, otherwise a
+# multiple of ticks.
 
 sub cpu_us {
 	my ($pid) = @_;
@@ -325,7 +327,7 @@ sub pg_pids {
 	return ($pid, children($pid));
 }
 
-# Returns KiB: the resident memory, and its peak since the process started or
+# Returns the resident memory in KiB, and its peak since the process started or
 # since memory_reset().
 
 sub memory {
@@ -361,7 +363,7 @@ EOL
 #     url      the URL
 #     script   Lua
 #     c, s     connections, seconds
-#     pids     [ ... ] processes whose CPU time during the run is measured
+#     pids     [ ... ] processes whose CPU time is measured
 #
 # Returns { n, rps, bytes (per second), p50, p99, max (microseconds), cpu =>
 # [ ... ] (microseconds per request, for each entry of pids) }.
@@ -394,8 +396,8 @@ sub wrk {
 	};
 }
 
-# A wrk script that sends one request for each line of a file, in turn.  $code
-# is Lua code that builds the request from "line".
+# Returns a wrk script that sends one request for each line of a file, in turn.
+# $code is Lua code that builds the request from "line".
 
 sub wrk_script {
 	my ($file, $code) = @_;
@@ -431,7 +433,7 @@ sub run_wrk {
 }
 
 # --------------------------------------------------------------------------
-# figures
+# statistics
 
 sub median {
 	my @sorted = sort { $a <=> $b } @_;
@@ -457,7 +459,7 @@ sub spread {
 		. number($sorted[-1]) . ')';
 }
 
-# The ratio of the medians.
+# Returns the ratio of two medians.
 
 sub ratio {
 	my ($a, $b) = @_;
@@ -475,7 +477,7 @@ sub bench_note {
 	printf("%-8s %s\n", $name, $text);
 }
 
-# Prints rows of cells; the first row has the names of the columns.
+# Prints rows of cells; the first row has the column names.
 
 sub bench_table {
 	my (@rows) = @_;

@@ -3,15 +3,15 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Measures reads while other clients misbehave: reconstructions of 20 terms
-# before and during a thousand uploads that stop halfway, a thousand bodies
-# sent at one byte a second, a thousand requests sent at one header line a
+# before and during a thousand uploads that stop halfway, a thousand bodies sent
+# at one byte per second, a thousand requests sent at one header line per
 # second, and floods of headers.  For comparison, "return 200" is measured with
 # the same worker: it shows the effect on nginx and the machine alone.
 #
 #     perl t/bench/abuse.pl
 #
-# Needs "make build tools cli".  Twelve minutes.  The misbehaving clients get
-# the processor time that the readers leave.
+# Needs "make build tools cli".  Takes twelve minutes.  The misbehaving clients
+# get the processor time that the readers do not use.
 
 use warnings;
 use strict;
@@ -131,7 +131,7 @@ sub quiet {
 }
 
 # --------------------------------------------------------------------------
-# misbehaving clients: they run in another process, which reports when they have
+# misbehaving clients, which run in another process; it reports when they have
 # started
 
 sub misbehave {
@@ -174,7 +174,7 @@ sub head {
 		. "Content-Length: $length\r\n\r\n";
 }
 
-# Sends everything, however long the server takes.
+# Sends the whole text, however long the server takes.
 
 sub say_all {
 	my ($socket, $text) = @_;
@@ -198,7 +198,7 @@ sub start {
 	} 1 .. $n;
 }
 
-# Sends half of the body.  That is more than the server buffers, so the server
+# Sends half of a body, which is more than the server buffers, so the server
 # verifies and writes what it has received.
 
 sub start_idle {
@@ -253,7 +253,7 @@ sub lines {
 	drip(\&pause, [ "X-Line: x\r\n", @sockets ]);
 }
 
-# Sends header lines until the server rejects them, repeatedly.
+# Sends header lines until the server rejects the request; then starts again.
 
 sub flood {
 	my ($begun) = @_;

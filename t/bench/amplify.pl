@@ -4,10 +4,10 @@
 
 # Prints what a request costs the server.  For each route: the bytes that a
 # client sends, the bytes of the response, CPU milliseconds of nginx and
-# PostgreSQL, statements, pages of 8 KiB that PostgreSQL accessed, KiB of WAL,
-# rows written, and KiB that a worker holds for each of four clients that read
-# nothing.  t/api/amplification.t sends the same requests and has upper limits
-# for all columns except the CPU time.
+# PostgreSQL, statements, 8 KiB pages that PostgreSQL accessed, KiB of WAL, rows
+# written, and KiB that a worker holds for each of four clients that do not read
+# their responses.  t/api/amplification.t sends the same requests and limits all
+# columns except the CPU time.
 #
 #     perl t/bench/amplify.pl
 

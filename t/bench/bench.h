@@ -1,7 +1,7 @@
 
 /*
  * Shared code of the benchmarks: CPU time, medians, input files, and data that
- * are the same in each run.
+ * is the same in each run.
  */
 
 #ifndef _BENCH_H_INCLUDED_
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 
-/* Seconds of CPU that all threads of the process have used. */
+/* Returns the CPU seconds of all threads of the process. */
 
 static inline double
 bench_cpu(void)
@@ -42,7 +42,7 @@ bench_compare(const void *one, const void *two)
 }
 
 
-/* xorshift64, with the same seed in each run. */
+/* Returns the next number of xorshift64, with the same seed in each run. */
 
 static inline uint32_t
 bench_random(void)
@@ -65,7 +65,7 @@ bench_fail(const char *what)
 }
 
 
-/* Reads a whole file into memory; never freed. */
+/* Reads a whole file into memory that is never freed. */
 
 static inline const uint8_t *
 bench_open(const char *name, size_t *len)

@@ -1,7 +1,7 @@
 
 /*
  * Measures how fast the chunks of a xorb are decoded and checked against their
- * hashes, one by one, from memory to memory.  A server can't send files faster.
+ * hashes, one by one, in memory.  A server can't send files faster than this.
  *
  *     bench_chunk_decode <file> <raw bytes>
  *
@@ -31,7 +31,7 @@ static bench_chunk_t  bench_chunks[XET_XORB_CHUNKS_MAX];
 static uint8_t        bench_raw[XET_CHUNK_MAX];
 
 
-/* Fills the list of chunks with their offsets and hashes. */
+/* Lists the chunks with their offsets and hashes; returns their number. */
 
 static unsigned
 bench_list(xet_codec_t *codec, const uint8_t *data, size_t len)
@@ -76,7 +76,7 @@ main(int argc, char **argv)
 
     if (argc != 3) {
 
-        /* "make bench" runs it without a file */
+        /* "make bench" runs this program without arguments */
 
         printf("bench_chunk_decode <file> <raw bytes>\n");
         return 0;

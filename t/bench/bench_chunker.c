@@ -1,14 +1,14 @@
 
 /*
  * Measures chunking in GB/s on one core, in alternation over the same data: the
- * loop of the draft, which hashes every byte; the same loop, which skips bytes
- * below the minimum length of a chunk; and our chunker.  All three must find
- * the same boundaries.
+ * draft's loop, which hashes every byte; this loop without the bytes below the
+ * minimum chunk length; and our chunker.  All three must find the same
+ * boundaries.
  *
  *     bench_chunker [MiB]
  *
- * By default 64 MiB: noise; text, from this machine's C headers; and zeros,
- * where each chunk has the maximum length.
+ * Chunks 64 MiB by default: noise; text, from this machine's C headers; and
+ * zeros, whose chunks have the maximum length.
  */
 
 
@@ -22,7 +22,7 @@
 
 
 #define BENCH_RUNS    9
-#define BENCH_PIECE   262144           /* bytes passed at once */
+#define BENCH_PIECE   262144           /* bytes per call */
 #define BENCH_WINDOW  64
 
 
@@ -35,7 +35,7 @@ typedef struct {
 } bench_loop_t;
 
 
-/* A hash of all boundaries. */
+/* Adds a boundary to the hash of all boundaries. */
 
 static uint64_t
 bench_sum(uint64_t sum, size_t end)
@@ -171,7 +171,7 @@ bench_noise(uint8_t *data, size_t len)
 
 /*
  * Fills the buffer with the files of a folder, repeatedly.  Returns 0 if there
- * are none.
+ * are no files.
  */
 
 static int

@@ -1,10 +1,10 @@
 
 /*
- * Measures how fast the core ingests a file in memory, which is the limit of
- * "PUT files".  Measures the parts (chunking alone, hashing the chunks,
- * SHA-256, compression into xorbs), and all of them together, as the server
- * does it; the xorbs are discarded.  Prints CPU milliseconds for the file and
- * MB (10^6 bytes) per second of CPU.
+ * Measures how fast the core ingests a file in memory, which limits the speed
+ * of "PUT files".  Measures the parts (just chunking, hashing the chunks,
+ * SHA-256, compression into xorbs), and then all parts together, as in the
+ * server; the xorbs are discarded.  Prints CPU milliseconds for the file and MB
+ * (10^6 bytes) per CPU second.
  *
  *     bench_ingest [piece bytes] [file]
  *
@@ -33,7 +33,7 @@ typedef struct {
     const uint8_t  *data;
     size_t          len;
     size_t          piece;
-    uint64_t        out;               /* bytes of the xorbs */
+    uint64_t        out;               /* size of the xorbs, in bytes */
 } bench_file_t;
 
 
@@ -78,7 +78,7 @@ bench_made(bench_file_t *f)
 }
 
 
-/* Measures chunks alone, chunks with hashes, or chunks packed into xorbs. */
+/* Counts the bytes of the xorbs, and discards them. */
 
 static xet_status_t
 bench_write(void *ctx, const uint8_t *data, size_t len)
@@ -90,6 +90,8 @@ bench_write(void *ctx, const uint8_t *data, size_t len)
     return XET_OK;
 }
 
+
+/* Measures just chunking, chunking and hashing, or packing into xorbs. */
 
 static void
 bench_cuts(bench_file_t *f, int hashed, xet_xorb_writer_t *w)

@@ -1,9 +1,9 @@
 
 /*
- * Compares ways to compute HMAC-SHA256 of short texts under one key, with
- * interfaces that OpenSSL 3 does not deprecate.  The ways are measured in
- * alternation.  Prints nanoseconds per text.  The last row but one is the way
- * in which URLs are signed; the last row is a whole URL.
+ * Compares ways to compute HMAC-SHA256 of short texts with one key, using
+ * interfaces that are not deprecated in OpenSSL 3.  The ways are measured in
+ * alternation.  Prints nanoseconds per text.  The second to last row is the way
+ * that the server uses to sign URLs; the last row is a whole URL.
  *
  *     bench_mac
  */
@@ -84,7 +84,7 @@ bench_dup(bench_t *b)
 }
 
 
-/* Passes the text in the pieces of a URL. */
+/* Computes the MAC from the pieces of a URL. */
 
 static int
 bench_pieces(bench_t *b)

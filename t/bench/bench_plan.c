@@ -1,8 +1,9 @@
 
 /*
- * Measures the core's cost of a reconstruction: it builds a plan and its JSON
- * from 20 packed terms, with a signed URL for each xorb.  The terms name 20
- * xorbs, or several ranges of 2 xorbs.  It is also measured without signing.
+ * Measures what a reconstruction costs in the core, which builds a plan and its
+ * JSON from 20 packed terms, with a signed URL for each xorb.  The terms name
+ * 20 xorbs, or several ranges of 2 xorbs.  The same is measured without
+ * signing.
  *
  *     bench_plan [seconds]
  */
@@ -34,7 +35,7 @@ typedef struct {
     bench_arena_t      arena;
     uint8_t            packed[BENCH_TERMS * XET_TERM_LEN];
     uint64_t           raw_size;
-    uint64_t           size;           /* of the JSON */
+    uint64_t           size;           /* size of the JSON */
     unsigned           version;
     unsigned           sign:1;
 } bench_t;
@@ -60,8 +61,9 @@ bench_alloc(void *data, size_t size)
 
 
 /*
- * Term i has 10 + i chunks.  With 20 xorbs each term starts at chunk 5 of
- * another xorb; with two xorbs, the terms of a xorb start 40 chunks apart.
+ * Makes 20 terms; term i has 10 + i chunks.  With 20 xorbs each term starts at
+ * chunk 5 of another xorb; with two xorbs, the terms of a xorb start 40 chunks
+ * apart.
  */
 
 static void
@@ -162,7 +164,7 @@ bench_plan(bench_t *b)
 }
 
 
-/* Microseconds per plan: median, and the range of all runs. */
+/* Measures microseconds per plan: median, and the range of all runs. */
 
 static void
 bench_run(bench_t *b, double seconds, double *us)

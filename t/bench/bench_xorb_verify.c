@@ -1,11 +1,11 @@
 
 /*
- * Measures how fast a xorb of 64 MiB is verified, for three kinds of content:
+ * Measures how fast a 64 MiB xorb is verified, for three kinds of content:
  * stored noise, text as LZ4, bfloat16 as BG4+LZ4.  The chunks are 8..128 KiB,
  * 64 KiB on average; the body is passed in pieces of the given size (64 KiB by
- * default).  Prints MB (10^6 bytes) of body per second of CPU, CPU milliseconds
- * per xorb, the shares of decoding and of hashing, and the resident memory of
- * the verifiers.
+ * default).  Prints MB (10^6 bytes) of the body per CPU second, CPU
+ * milliseconds per xorb, the shares of decoding and of hashing, and the
+ * resident memory of the verifiers.
  *
  *     bench_xorb_verify [piece bytes] [runs] [folder]
  *     bench_xorb_verify <piece bytes> <runs> <file>
@@ -72,7 +72,7 @@ bench_noise(uint8_t *p, size_t n)
 }
 
 
-/* Words of a small vocabulary, with unequal frequencies. */
+/* Writes words from a small vocabulary, with unequal frequencies. */
 
 static void
 bench_text(uint8_t *p, size_t n)
@@ -99,7 +99,7 @@ bench_text(uint8_t *p, size_t n)
 }
 
 
-/* Weights: normal, sigma 0.02, cut to 16 bits. */
+/* Writes weights: normally distributed, sigma 0.02, truncated to 16 bits. */
 
 static void
 bench_bf16(uint8_t *p, size_t n)
@@ -120,7 +120,9 @@ bench_bf16(uint8_t *p, size_t n)
 }
 
 
-/* Built by hand, because the writer has a limit of 64 MiB of raw bytes. */
+/*
+ * Builds a body by hand, because the writer is limited to 64 MiB of raw bytes.
+ */
 
 static bench_body_t
 bench_body(bench_fill_pt fill, unsigned scheme)
@@ -206,7 +208,7 @@ bench_verify(const bench_body_t *b, size_t piece, xet_xorb_info_t *info)
 }
 
 
-/* Only decodes and hashes the same chunks. */
+/* Measures just decoding, and just hashing, of the same chunks. */
 
 static void
 bench_parts(const bench_body_t *b, double *decode, double *hash)

@@ -5,11 +5,12 @@
 # Measures operations on many objects of a bucket, with 20 ms added to each
 # request to the bucket: a shard's commit and a dedup request, which check that
 # their xorbs exist, and "xet gc", which removes the xorbs.  An older module and
-# command line client are measured in alternation.
+# an older command line client are measured in alternation with the current
+# ones.
 #
 #     XET_BENCH_OLD=OLD.so XET_BENCH_OLD_CLI=OLD perl t/bench/bucket_many.pl
 #
-# Needs "make build tools cli".  Two minutes.
+# Needs "make build tools cli".  Takes two minutes.
 
 use warnings;
 use strict;
@@ -108,7 +109,7 @@ sub measure {
 	$one{"xet gc of $xorbs copies"} = took(sub { gc($which, $xorbs) });
 
 	# The removal lasts from the first DELETE request to the last response.
-	# The rest of the time of "xet gc" is used to list objects.
+	# "xet gc" spends the rest of its time listing objects.
 
 	my @seen = sort { $a->{began} <=> $b->{began} } $fault->seen('DELETE');
 	my ($last) = sort { $b <=> $a } map { $_->{began} + $_->{took} } @seen;

@@ -10,7 +10,7 @@
 #
 #     perl t/bench/bucket_read.pl
 #
-# Needs "make build tools cli".  Two minutes.
+# Needs "make build tools cli".  Takes two minutes.
 
 use warnings;
 use strict;
@@ -44,7 +44,7 @@ chmod(0755, $dir);
 
 my $s3 = Sink->new(dir => "$dir/s3", keep => $size);
 
-# both servers get a cache of descriptors, as docs/trouble.md recommends
+# both servers get a descriptor cache, as docs/trouble.md recommends
 
 my $open = 'open_file_cache max=10000 inactive=10m;'
 	. ' open_file_cache_valid 10m;';
@@ -155,8 +155,8 @@ sub signed {
 			derived_key("\x5e" x 32)));
 }
 
-# Writes a wrk script.  Sends each of its requests once, so that all slices are
-# in the cache.
+# Writes a wrk script, and sends each of its requests once, so that all slices
+# are in the cache.
 
 sub script {
 	my ($from, $length) = @_;

@@ -8,7 +8,7 @@
 #
 #     perl t/bench/bucket_share.pl
 #
-# Needs "make build tools cli" and hf_xet (t/clients/setup.sh).  A minute.
+# Needs "make build tools cli" and hf_xet (t/clients/setup.sh).  Takes a minute.
 
 use warnings;
 use strict;

@@ -3,20 +3,20 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Measures the CPU time that all threads of the server need to upload a 64 MiB
-# xorb to a bucket.  It is compared with the sum of two parts: the core verifies
-# the same bytes in memory, and a minimal client sends them to the same store by
-# PUT.  That client is t/tools/xet_s3.c, which signs the bytes and uses one
-# connection.  curl is measured too; it does not sign the bytes and works only
-# with s3_sink.pl.  The store is s3_sink.pl, or a server of Test::Xet::S3.
+# xorb to a bucket.  The result is compared with the sum of two parts: the core
+# verifies the same bytes in memory, and a minimal client sends them to the same
+# store by PUT.  This client is t/tools/xet_s3.c, which signs the bytes and uses
+# one connection.  curl is measured, too; it does not sign the bytes and works
+# only with s3_sink.pl.  The store is s3_sink.pl, or a server of Test::Xet::S3.
 #
 #     XET_BENCH_OLD=OLD.so perl t/bench/bucket_upload.pl [STORE]
 #
 # With OLD.so, an older module is measured in alternation with this one.
 #
-# Temporary files are in the folder of the test, or in XET_BENCH_TEMP: pages of
-# a tmpfs cost more CPU time than those of ext4.
+# Temporary files are in the folder of the test, or in XET_BENCH_TEMP: tmpfs
+# pages cost more CPU time than ext4 pages.
 #
-# Needs "make build tools cli bench-bins".  A minute.
+# Needs "make build tools cli bench-bins".  Takes a minute.
 
 use warnings;
 use strict;
@@ -172,7 +172,7 @@ sub move_temp {
 	symlink($made, $temp) or die "$temp: $!\n";
 }
 
-# CPU and wall milliseconds of one upload.
+# Returns the CPU and wall milliseconds of one upload.
 
 sub upload {
 	my ($t, $kind) = @_;
@@ -213,7 +213,7 @@ sub verify {
 	return (split(' ', (split(/\n/, $out))[-1]))[5];
 }
 
-# Starts xet_s3 with parts of a given size; it reads commands from a pipe.
+# Starts xet_s3 with a given part size; it reads commands from a pipe.
 
 sub bare {
 	my ($size) = @_;

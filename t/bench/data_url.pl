@@ -8,7 +8,7 @@
 #
 #     perl t/bench/data_url.pl
 #
-# Needs "make build tools cli".  A minute and a half.
+# Needs "make build tools cli".  Takes a minute and a half.
 
 use warnings;
 use strict;
@@ -152,8 +152,8 @@ sub check_signer {
 		if $ours ne $entry->{url};
 }
 
-# Writes a wrk script of many requests, each with another signature.  The plain
-# location gets requests of the same length, so parsing costs the same.
+# Writes a wrk script of many requests, each with a different signature.  The
+# plain location gets requests of the same length, so parsing costs the same.
 
 sub script {
 	my ($prefix, $length) = @_;

@@ -2,15 +2,15 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Ten real hf_xet clients, each with its own token, fetch the same file of
-# 300 MiB through an edge (conf/edge.conf).  Measures how many bytes come from
-# the origin, with one client after another and with all at once, in both modes
+# Ten real hf_xet clients, each with its own token, fetch the same 300 MiB file
+# through an edge (conf/edge.conf).  Measures how many bytes come from the
+# origin, with one client at a time and with all at the same time, in both modes
 # of xet_url_mode.
 #
 #     perl t/bench/edge.pl
 #
-# Needs "make build tools cli" and hf_xet (t/clients/setup.sh).  Two to five
-# minutes.
+# Needs "make build tools cli" and hf_xet (t/clients/setup.sh).  Takes two to
+# five minutes.
 
 use warnings;
 use strict;

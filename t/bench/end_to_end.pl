@@ -2,13 +2,15 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real hf_xet uploads and downloads a file of 300 MiB.  Measures MB/s, and
-# the CPU seconds of the client, of nginx and of PostgreSQL, with the store in
-# memory and on the disk.  No process is pinned to a processor; two workers.
+# The real hf_xet uploads and downloads a 300 MiB file.  Measures MB/s, and the
+# CPU seconds of the client, of nginx and of PostgreSQL, with the store in
+# memory and on disk.  There are two workers; no process is pinned to a
+# processor.
 #
 #     perl t/bench/end_to_end.pl
 #
-# Needs "make build tools cli" and hf_xet (t/clients/setup.sh).  Two minutes.
+# Needs "make build tools cli" and hf_xet (t/clients/setup.sh).  Takes two
+# minutes.
 
 use warnings;
 use strict;
@@ -114,8 +116,8 @@ sub note {
 	push @{ $m->{$what}{cores} }, ($client + $nginx + $pg) / $wall;
 }
 
-# Runs a client.  Returns seconds: wall time, and CPU time of the client, of
-# nginx and of PostgreSQL.
+# Runs a client.  Returns seconds: wall time, and the CPU times of the client,
+# of nginx and of PostgreSQL.
 
 sub timed {
 	my ($t, @args) = @_;

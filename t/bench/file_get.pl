@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures "GET files" of a file of 1 GiB with several buffer sizes, and the
-# memory of a thousand slow clients.  For comparison, the core decodes the same
-# file in memory, and nginx sends the same bytes from a plain file.
+# Measures "GET files" of a 1 GiB file with several buffer sizes, and the memory
+# of a thousand slow clients.  For comparison, the core decodes the same file in
+# memory, and nginx sends the same bytes from a plain file.
 #
 #     perl t/bench/file_get.pl
 #
@@ -155,8 +155,8 @@ sub fetch {
 sub slow_readers {
 	my ($buffer) = @_;
 
-	# allocates the memory that threads and allocator keep, so that it is
-	# not counted
+	# first allocates the memory that threads and the allocator keep, so
+	# that it is not counted
 
 	fetch("/$buffer/files/$files{bg4}{hash}", $files{bg4});
 

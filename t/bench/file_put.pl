@@ -2,15 +2,15 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures a PUT of a file of 1 GiB: CPU time, throughput, memory, and a second
-# PUT of the same file, which is then in the store.  The CPU time is compared
-# with the core, which does the same work in memory (chunks, hashes, SHA-256,
+# Measures a PUT of a 1 GiB file: CPU time, throughput, memory; and a second PUT
+# of the same file, which is then in the store.  The CPU time is compared with
+# the core, which does the same work in memory (chunking, hashing, SHA-256,
 # compression into xorbs), and with nginx's dav module, which stores the file.
 #
 #     perl t/bench/file_put.pl [MiB]
 #
-# Needs "make build tools cli bench-bins" and curl.  Three minutes, and 3 GiB of
-# memory for the store and the file.
+# Needs "make build tools cli bench-bins" and curl.  Takes three minutes, and 3
+# GiB of memory for the store and the file.
 
 use warnings;
 use strict;
@@ -129,7 +129,7 @@ sub core {
 }
 
 # Each repetition measures all cases, so that other load of the machine affects
-# all.
+# all cases.
 
 sub measure {
 	my ($kind, $file) = @_;
@@ -178,8 +178,8 @@ sub measure {
 	return \%m;
 }
 
-# A throttled disk would dominate this result, so the cost of the same bytes
-# without the module is printed too.
+# A throttled disk would dominate this result, so the cost of writing the same
+# bytes without the module is printed, too.
 
 sub on_disk {
 	my (@rate, @plain);

@@ -3,16 +3,16 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Measures lookups and registrations while the tables grow.  Each step has ten
-# times as many rows in the dedup index as the one before, and a thousandth of
+# times as many rows in the dedup index as the previous one, and a thousandth of
 # that number of xorbs and of files.  The statements are those of the module,
-# sent in the way its sessions send them.  Only PostgreSQL is measured: its CPU
+# sent in the same way as by its sessions.  Only PostgreSQL is measured: its CPU
 # microseconds per statement, then the client's median waiting time.
 #
 #     perl t/bench/growth.pl [to [from]]
 #
-# The default is 1e5 to 1e8 rows, which needs 18 GB of disk until the end and up
-# to 15 minutes; then the script stops with the results so far.  Needs "make
-# cli" and pgbench.
+# The default is 1e5 to 1e8 rows, which needs 18 GB of disk and up to 15
+# minutes; after 15 minutes the script stops with the results so far.  Needs
+# "make cli" and pgbench.
 
 use warnings;
 use strict;
@@ -83,7 +83,7 @@ sub step {
 	my $fill = time();
 
 	fill($n);
-	sleep(2);                # until its session has ended, which takes CPU
+	sleep(2);                # the end of a session takes CPU time, too
 	printf("%.0e rows: filled in %.0f s\n", $n, time() - $fill);
 
 	my ($table, $indexes) = split(/\|/, $pg->sql('SELECT'
@@ -140,8 +140,8 @@ EOC
 sub xorbs { return $_[0] / 1000 }
 
 # Inserts all rows of a step.  Triggers and foreign keys are disabled, because
-# the referenced rows exist.  Filling a table that the same transaction has
-# truncated needs no WAL.
+# the referenced rows exist.  If a transaction truncates a table before it fills
+# it, no WAL is needed.
 
 sub fill {
 	my ($n) = @_;
@@ -186,7 +186,7 @@ EOF_SQL
 
 # Returns the CPU time and the median waiting time, in microseconds, of a
 # statement that one session repeats for three seconds.  :n is a random number
-# up to n.
+# from 1 to n.
 
 sub bench {
 	my ($n, $statement) = @_;
@@ -212,11 +212,11 @@ sub bench {
 	return [ (ticks() - $before) * 10000 / @times, median(@times) ];
 }
 
-# Returns the CPU ticks, 100 a second, of all sessions so far.  Waits until they
-# have ended.
+# Waits until all sessions have ended, then returns their CPU ticks so far (100
+# per second).
 
 sub ticks {
-	# an exiting process has no name any more
+	# an exiting process has an empty command line
 
 	sleep(0.1) while grep { cmdline($_) =~ /\A(?:\z|.*\[local\])/ }
 		children($pg->pid());

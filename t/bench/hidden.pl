@@ -2,13 +2,13 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures whether the response time distinguishes a file of a repo that the
-# caller can't read from a missing file: requests for both alternate on one
-# connection.
+# Measures whether the response time reveals that a file exists in a repo that
+# the caller can't read: requests for this file and for a missing file alternate
+# on one connection.
 #
 #     perl t/bench/hidden.pl
 #
-# Needs "make build tools cli".  Half a minute.
+# Needs "make build tools cli".  Takes half a minute.
 
 use warnings;
 use strict;

@@ -3,29 +3,29 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Measures a Hub with a repo of 100,000 files in a folder: tree pages of 1,000
-# entries, HEAD of a file, and commits of one file and of 1,000.  Each is
-# compared with the same statements sent by pgbench, and with "return 200" and a
-# body of the same size.  nginx and PostgreSQL share one processor, the load
-# has the other.
+# entries, HEAD of a file, and commits of one file and of 1,000 files.  Each
+# request is compared with the same statements sent by pgbench, and with "return
+# 200" with a body of the same size.  nginx and PostgreSQL share one processor,
+# the load has the other one.
 #
 #     perl t/bench/hub.pl [files]
 #
-# Another server with the same routes can be measured, too, with the same load:
+# Another server with the same routes can be measured, too, under the same load:
 #
 #     XET_BENCH_HUB=http://127.0.0.1:8081 perl t/bench/hub.pl
 #
-# That server must already have the repo me/m with the files data/000001.bin
-# ...; only reads are sent to it.  Its processes are not pinned here.
+# The other server must already have the repo me/m with the files
+# data/000001.bin ...; only reads are sent to it.  Its processes are not pinned.
 #
 # hfd, of matrixhub-ai, keeps repos in git and lists a whole folder in one
-# response.  This script can also start its binary, on our server's processor,
-# with a repo of 1,000 files in a folder, and request the listing of these files
-# from hfd and from our server:
+# response.  This script can also start the hfd binary, on our server's
+# processor, with a repo of 1,000 files in a folder, and request the listing of
+# these files from hfd and from our server:
 #
 #     XET_BENCH_HFD=/usr/local/bin/hfd perl t/bench/hub.pl
 #
 # Needs "make build tools cli", wrk, pgbench, and ab for HEAD, because wrk waits
-# for a body; for hfd also git.  Takes three minutes, two more with hfd.
+# for a body; hfd also needs git.  Takes three minutes, two more with hfd.
 
 use warnings;
 use strict;
@@ -71,7 +71,7 @@ die "no file\n" if $t->head($head)->{status} != 200;
 $t->write_conf(undef, server => constant(length($page->{body})));
 $t->reload();
 
-# all pages but the last one, in turn
+# all pages except the last one, in turn
 
 spew("$dir/pages", join('', map { "$uri?cursor=" . name($_ * 1000) . "\n" }
 	0 .. $files / 1000 - 2));
@@ -79,7 +79,8 @@ spew("$dir/pages", join('', map { "$uri?cursor=" . name($_ * 1000) . "\n" }
 my $get = 'local request = wrk.format("GET", line)' . "\n";
 my $who = "ROW(0, 'me', 'm', true, '{}', true, ''), 'main'";
 
-# a row: the request, its method, the number of connections, the bare statement
+# in each row: a label, the key of the result, a wrk script, the URI, and the
+# SQL statements alone, for pgbench
 
 my @rows = (
 	[ 'page of 1,000', 'page', wrk_script("$dir/pages", $get), $uri,
@@ -184,7 +185,7 @@ sub constant {
 
 sub name { return sprintf('data/%06d.bin', $_[0]) }
 
-# Creates repo m with all files, k with 1,000 files, and c to commit to.  The
+# Creates repo m with all files, k with 1,000 files, and c for commits.  The
 # files have no data, because no request reads it.
 
 sub fill {
@@ -218,7 +219,7 @@ EOF_SQL
 	$t->sql('VACUUM ANALYZE', timeout => 300);
 }
 
-# Removes all commits from repo c.  Waits first for a commit whose client has
+# Removes all commits from repo c.  First waits for commits whose client has
 # disconnected.
 
 sub empty {
@@ -232,8 +233,8 @@ sub empty {
 	$t->sql('VACUUM xet.hub_paths, xet.hub_commits, xet.hub_staged');
 }
 
-# A wrk script whose requests each commit $n new files in a new folder.  Their
-# data is already stored.
+# Returns a wrk script whose requests each commit $n new files in a new folder.
+# The data of these files is already stored.
 
 sub commits {
 	my ($n) = @_;
@@ -253,7 +254,7 @@ end
 EOL
 }
 
-# The statements of such a commit, in the same order.
+# Returns the statements of such a commit, in the same order.
 
 sub bare_commit {
 	my ($n) = @_;
@@ -279,7 +280,7 @@ SELECT * FROM xet.hub_commit(ROW(0, 'me', 'c', true, '{}', true, ''), 'main',
 EOF_SQL
 }
 
-# Like wrk() of Bench; without a script it sends HEAD.
+# Runs wrk() of Bench or, without a script, sends HEAD requests with ab.
 
 sub load {
 	my ($url, $c, $script, $long) = @_;
@@ -304,8 +305,8 @@ sub load {
 		map { ($after[$_] - $before[$_]) / $n } 0 .. $#after ] };
 }
 
-# Returns the transactions per second of pgbench.  The transaction of a commit
-# has all statements of the commit.
+# Returns the transactions per second of pgbench.  A commit is one transaction
+# with all its statements.
 
 sub bare {
 	my ($sql, $c) = @_;
@@ -351,7 +352,8 @@ sub report {
 }
 
 # --------------------------------------------------------------------------
-# hfd, by turns with the module, on one processor; it takes seconds for a page
+# hfd, in alternation with the module, on one processor; a page takes hfd
+# seconds
 
 sub beside {
 	my $port = free_port();
@@ -392,7 +394,7 @@ sub beside {
 		ratio(\@ours, \@theirs));
 }
 
-# A git repo of 1,000 LFS files.
+# Creates a git repo of 1,000 LFS files.
 
 sub hfd_repo {
 	my ($repo) = @_;

@@ -9,8 +9,8 @@
 #
 #     perl t/bench/hub_snapshot.pl [files]
 #
-# Needs "make build tools cli" and huggingface_hub (t/clients/setup.sh).  Five
-# minutes.
+# Needs "make build tools cli" and huggingface_hub (t/clients/setup.sh).  Takes
+# five minutes.
 
 use warnings;
 use strict;
@@ -131,7 +131,8 @@ sub same {
 }
 
 # Runs a client with a new home folder, so that its caches are empty.  Returns
-# seconds: wall time, and CPU time of the client, of nginx and of PostgreSQL.
+# seconds: wall time, and the CPU times of the client, of nginx and of
+# PostgreSQL.
 
 sub timed {
 	my ($env, $verb, $folder) = @_;

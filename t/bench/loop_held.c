@@ -1,10 +1,11 @@
 
 /*
  * A library for LD_PRELOAD that measures how long a worker's event loop is
- * blocked: the processor time of the worker's thread from one epoll_wait() to
- * the next.  It is used because wall time grows on a busy machine.  The results
- * are in the file that XET_LOOP_HELD names: the maximum in microseconds, and
- * the counts above 1 ms, above 5 ms, and in total, as u64 that may be reset.
+ * blocked: the CPU time of the worker's thread from one epoll_wait() to the
+ * next.  CPU time is used because wall time grows on a busy machine.  The
+ * results are u64 numbers in the file that XET_LOOP_HELD names: the maximum in
+ * microseconds, and the counts above 1 ms, above 5 ms, and in total.  A test
+ * may reset them.
  */
 
 #define _GNU_SOURCE
@@ -37,7 +38,7 @@ held_init(void)
 
     /*
      * PostgreSQL also calls epoll_wait(), and is started with the same
-     * environment
+     * environment variables
      */
 
     if (strcmp(program_invocation_short_name, "nginx") != 0) {

@@ -2,14 +2,14 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures the cost of the metrics: the worker's processor time per request of
-# this module with "xet_metrics", compared with an older module without metrics.
-# Both are measured in alternation, so other load of the machine affects both.
+# Measures the cost of the metrics: the worker's processor time per request with
+# "xet_metrics", compared with an older module without metrics.  The modules are
+# measured in alternation, so that other load of the machine affects both.
 #
 #     XET_BENCH_OLD=OLD.so perl t/bench/metrics.pl
 #
-# Without OLD.so, the comparison is with this module without "xet_metrics".
-# Needs "make build tools cli".  Two minutes.
+# Without OLD.so, this module with "xet_metrics" is compared with this module
+# without it.  Needs "make build tools cli".  Takes two minutes.
 
 use warnings;
 use strict;
@@ -72,7 +72,7 @@ bench_table([ 'request', 'before', 'counting', 'more', 'ratio' ],
 	map { [ $_, map { spread(@$_) }
 		@{ $m{$_} }{qw/ old new more ratio /} ] } sort keys %m);
 
-# the time that a scrape blocks the event loop
+# how long a scrape blocks the event loop
 
 my @scrape = map { wrk(url => $servers[1]{t}->url('/metrics'), c => 1,
 	s => $seconds, pids => [ $servers[1]{worker} ])->{cpu}[0] }

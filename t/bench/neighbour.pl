@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures how one tenant slows down another.  Reconstructions are requested one
-# after the other on one connection, on an idle server and while clients without
-# a token send every kind of request to a Hub.  Prints the p50 and p99 of their
+# Measures how one tenant slows down another one.  Reconstructions are requested
+# one after the other on one connection, on an idle server and while clients
+# without a token send every kind of Hub request.  Prints the p50 and p99 of the
 # response times, and the ratio to the idle p99.
 #
 #     perl t/bench/neighbour.pl [seconds [attack ...]]
@@ -12,15 +12,16 @@
 #
 # "(4 compute)" shows how the machine's scheduler alone affects a request: four
 # processes compute all the time and send nothing to the server.  An attack
-# keeps as many processes busy: two workers and two PostgreSQL sessions for long
-# reads.  "(8 compute)" has four more, one for each client of an attack.
+# keeps as many server processes busy: two workers and two PostgreSQL sessions
+# for long reads.  "(8 compute)" has four more processes, one for each client of
+# an attack.
 #
 # Each attack has four clients, on a repo of 10,000 files whose commit has the
-# longest title; "commit" has one client with a token, which commits 5,000
-# files and deletes them.  Two workers; nothing is pinned.  Real attackers have
-# their own machines: here their processes run with nice 19, or XET_BENCH_NICE,
-# so that their own computing takes little from the server.  8 seconds for each
-# attack.
+# longest title; "commit" has one client with a token, which commits 5,000 files
+# and deletes them.  There are two workers; no process is pinned.  Real
+# attackers have their own machines: here their processes run with nice 19, or
+# XET_BENCH_NICE, so that their own computing takes little from the server.
+# Each attack lasts 8 seconds.
 
 use warnings;
 use strict;
@@ -119,8 +120,8 @@ sub row {
 		$p99 / $idle[$#idle * 0.99], @times / $seconds);
 }
 
-# Returns the response times of reconstructions, in milliseconds, sorted.  They
-# have pauses in between, so that all phases of the other load are measured.
+# Returns the response times of reconstructions, in milliseconds, sorted.  Pauses
+# between the requests ensure that all phases of the other load are measured.
 
 sub measure {
 	my ($for) = @_;
@@ -204,7 +205,7 @@ sub create {
 	die $r->summary() . "\n" if $r->{status} != 200;
 }
 
-# Creates the data of the other tenant: a file of 4 MB, and a token to read it.
+# Creates the data of the attacked tenant: a 4 MB file, and a token to read it.
 
 sub victim {
 	create('you', 'v');
@@ -239,7 +240,7 @@ sub victim {
 }
 
 # Creates two repos of the attacker, one of them with 10,000 files, 200 commits
-# and 2,000 branches; and 10,000 repos to search.
+# and 2,000 branches; and 10,000 repos for searches.
 
 sub fill {
 	create('me', $_) for qw/ m c /;

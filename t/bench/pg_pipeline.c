@@ -1,19 +1,20 @@
 
 /*
- * A minimal client of PostgreSQL: executes one prepared statement in pipeline
- * mode over one session, with DEPTH executions in flight.  Each has its own
- * sync, as in the module.  A server in front of the same PostgreSQL can't be
- * faster.
+ * A minimal PostgreSQL client: executes one prepared statement in pipeline mode
+ * over one session, with DEPTH executions in flight.  Each execution has its
+ * own sync, as in the module.  A server in front of the same PostgreSQL can't
+ * be faster.
  *
  *     pg_pipeline CONNINFO STATEMENT DEPTH SECONDS [PER_SYNC]
  *
- * Parameters are binary: $1 is a file hash, $2 zero, $3 the largest bigint, and
- * any others are NULL.  $1 cycles through at most 10000 files of xet.files that
- * have their terms in their row.  PER_SYNC statements share a sync.
+ * Parameters are binary: $1 is a file hash, $2 is zero, $3 is the largest
+ * bigint, and any further parameters are NULL.  $1 cycles through at most 10000
+ * rows of xet.files that contain the terms of their file.  PER_SYNC statements
+ * share a sync.
  *
- * Prints queries a second; latency in microseconds, median, 99th percentile
- * and maximum; microseconds of CPU per query of the client and of the server's
- * process (where /proc can be read); bytes of the last column.
+ * Prints queries per second; latency in microseconds (median, 99th percentile
+ * and maximum); CPU microseconds per query of the client and of the PostgreSQL
+ * process (if /proc can be read); and the size of the last column in bytes.
  *
  *     cc -O2 -I$(pg_config --includedir) -o pg_pipeline pg_pipeline.c -lpq
  */
@@ -43,10 +44,10 @@ typedef struct {
 
     uint64_t       sent;
     uint64_t       done;
-    int            bytes;              /* of the last column */
+    int            bytes;              /* size of the last column */
 
-    double         since[PIPE_DEPTH];  /* send time of each in flight */
-    float         *samples;            /* latencies, seconds */
+    double         since[PIPE_DEPTH];  /* send times of those in flight */
+    float         *samples;            /* latencies in seconds */
     uint64_t       nsamples;
 } pipe_t;
 
@@ -70,7 +71,7 @@ pipe_clock(clockid_t id)
 }
 
 
-/* Seconds of CPU of another process, 0 if unknown. */
+/* Returns the CPU seconds of another process, or 0 if unknown. */
 
 static double
 pipe_server_cpu(int pid)
@@ -306,7 +307,7 @@ main(int argc, char *const *argv)
 
     pipe_connect(p, argv[1], argv[2]);
 
-    /* warm up: PostgreSQL chooses its plan, caches fill */
+    /* warms up: PostgreSQL chooses its plan, and caches are filled */
 
     pipe_run(p, depth, pipe_clock(CLOCK_MONOTONIC) + 0.2);
 

@@ -2,14 +2,15 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures reconstructions of a file with very many terms, no two of which can
-# be joined.  Measures the worker's memory, with fast and slow clients, for
-# single and batch requests; and how long the event loop is blocked from one
-# epoll_wait() to the next, in processor time (loop_held.c).
+# Measures reconstructions of a file with very many terms that can't be joined.
+# Measures the worker's memory, with fast and slow clients, for single and batch
+# requests; and how much CPU time the event loop takes from one epoll_wait() to
+# the next (loop_held.c).
 #
 #     perl t/bench/plans.pl [terms]
 #
-# Needs "make build tools cli" and a C compiler.  Two minutes, and 2 GB of disk.
+# Needs "make build tools cli" and a C compiler.  Takes two minutes, and 2 GB of
+# disk.
 
 use warnings;
 use strict;
@@ -126,7 +127,7 @@ sub slowly {
 sub held {
 	my ($name, $work) = @_;
 
-	# the file is not recreated, because it is mapped
+	# overwrites the file in place, because it is mapped
 
 	open(my $out, '+<', "$dir/held") or die "$dir/held: $!\n";
 	print $out "\0" x 4096;

@@ -4,13 +4,14 @@
 
 # Measures "GET v2/reconstructions" of a file of 20 terms in 20 xorbs, compared
 # with its parts: the same statement, sent by a minimal pipelined client to the
-# same PostgreSQL, and "return 200" of the same nginx with a body of the same
-# size.  nginx and PostgreSQL share one processor and the load has the other, so
-# the time of a request is the sum of its parts.
+# same PostgreSQL, and "return 200" by the same nginx with a body of the same
+# size.  nginx and PostgreSQL share one processor and the load has the other
+# one, so the time of a request is the sum of its parts.
 #
 #     perl t/bench/reconstruction.pl
 #
-# Needs "make build tools cli bench-bins", a C compiler and libpq.  Two minutes.
+# Needs "make build tools cli bench-bins", a C compiler and libpq.  Takes two
+# minutes.
 
 use warnings;
 use strict;
@@ -153,7 +154,7 @@ sub bare {
 		server => $v[4] };
 }
 
-# Returns the microseconds that the core needs for a plan of 20 xorbs.
+# Returns the microseconds that the core needs for a plan with 20 xorbs.
 
 sub plan {
 	my $cpu = server_cpu();

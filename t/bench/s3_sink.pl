@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # An object store that uses almost no CPU time: it keeps the bytes of small
-# objects, but only the length of large objects and of parts.  It verifies no
-# signatures.  Its only purpose is to measure the cost of its client.
+# objects, but only the length of large objects and of parts.  It does not
+# verify signatures.  Its only purpose is to measure the cost of its client.
 #
 #     s3_sink.pl PORT [KEPT]
 #
@@ -47,7 +47,7 @@ while (1) {
 	}
 }
 
-# Returns 0 at the end of the connection.
+# Reads and handles a request; returns 0 at the end of the connection.
 
 sub take {
 	my ($c, $s) = @_;

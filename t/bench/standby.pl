@@ -9,7 +9,7 @@
 #
 #     perl t/bench/standby.pl
 #
-# Needs "make build tools cli".  A minute.
+# Needs "make build tools cli".  Takes a minute.
 
 use warnings;
 use strict;
@@ -63,7 +63,7 @@ for my $n (0 .. $repeats) {
 			->{'xet_standby_readable{standby="1"}'} // 0) == 1 })
 			or die $t->log() if $from eq 'standby';
 
-		# files that the standby lacks
+		# files that the standby does not have
 
 		$standby->sql('SELECT pg_wal_replay_pause()');
 
@@ -101,7 +101,7 @@ bench_end($t);
 
 # --------------------------------------------------------------------------
 
-# Returns the microseconds of each request.
+# Returns the latency of each request, in microseconds.
 
 sub ask {
 	my ($from, $name, $status) = @_;
@@ -131,7 +131,7 @@ sub ask {
 				next;
 			}
 
-			# the last chunk
+			# until the last chunk
 
 			sysread($c, $in, 65536, length($in)) or die "closed\n"
 				while $in !~ /\r\n0\r\n\r\n\z/;

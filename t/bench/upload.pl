@@ -5,11 +5,11 @@
 # Measures an upload of a 64 MiB xorb: CPU time, throughput, memory, and how
 # long the event loop is blocked.  The CPU time is compared with the core, which
 # verifies the same bytes in memory, and with nginx's dav module, which stores
-# them.
+# the same bytes.
 #
 #     perl t/bench/upload.pl
 #
-# Needs "make build tools cli bench-bins".  Two minutes.
+# Needs "make build tools cli bench-bins".  Takes two minutes.
 
 use warnings;
 use strict;
@@ -116,8 +116,8 @@ sub verify {
 	return $fields[5];
 }
 
-# Each repetition measures all three, so that other load of the machine affects
-# all.
+# Each repetition measures all three cases, so that other load of the machine
+# affects all cases.
 
 sub measure {
 	my ($kind) = @_;
@@ -200,8 +200,8 @@ sub many {
 	return 32 * length(${ $body->{data} }) / 1e6 / (time() - $wall);
 }
 
-# A throttled disk would dominate this result, so the cost of the same bytes
-# without the module is printed too.
+# A throttled disk would dominate this result, so the cost of writing the same
+# bytes without the module is printed, too.
 
 sub on_disk {
 	my (@cpu, @rate, @dav, @plain);
@@ -301,10 +301,10 @@ sub memory_held {
 
 # Every millisecond, a probe requests a constant response.  It waits while the
 # loop is blocked, and while the verifying threads use the loop's processor.  To
-# find the loop's part, each probe reads from /proc the processor time and the
-# number of sleeps of the loop's thread.  A turn ends with a sleep.  The
-# processor time from the last probe before a turn to the first probe after it
-# is an upper bound for the turn.  perf, if available, measures turns exactly.
+# find the loop's part, each probe reads from /proc the CPU time of the loop's
+# thread and how often it has slept.  A turn of the loop ends with a sleep.  The
+# CPU time from the last probe before a turn to the first probe after it is an
+# upper bound for the turn.  perf, if available, measures turns exactly.
 
 sub event_loop {
 	my $body = $bodies{lz4};
@@ -454,8 +454,8 @@ sub turns {
 	return sort { $a <=> $b } @turns;
 }
 
-# Returns the nanoseconds that the loop's thread has run and has waited for a
-# processor, and its number of sleeps.
+# Returns how many nanoseconds the loop's thread has run and has waited for a
+# processor, and how often it has slept.
 
 sub loop_times {
 	my $task = "/proc/$worker/task/$worker";
@@ -480,7 +480,8 @@ sub connected {
 }
 
 # Sends the requests [ method, uri, \body ] concurrently, each on its own
-# connection.  All must succeed.  With again => 1 they are repeated forever.
+# connection.  All requests must succeed.  With again => 1 they are repeated
+# forever.
 
 sub send_all {
 	my ($requests, %o) = @_;

@@ -2,14 +2,14 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Reads one tensor of 4 KiB by name from a zTensor file of 5 GiB with 100,000
+# Reads one tensor of 4 KiB by name from a 5 GiB zTensor file with 100,000
 # tensors.  Either the server looks up the name, or the client itself reads
-# footer, manifest and tensor, over plain HTTP or as a Xet client.  The time for
-# parsing 14 MB of manifest in the client is not counted.
+# footer, manifest and tensor, over plain HTTP or as a Xet client.  The client's
+# time for parsing 14 MB of manifest is not counted.
 #
 #     perl t/bench/ztensor.pl
 #
-# Needs "make build tools cli".  A minute.
+# Needs "make build tools cli".  Takes a minute.
 
 use warnings;
 use strict;
@@ -40,7 +40,7 @@ my $manifest = $tail - $file->{manifest};
 
 my ($requests, $bytes);
 
-# a connection for each request
+# uses a new connection for each request
 
 sub get {
 	my ($uri, $range) = @_;
@@ -56,7 +56,7 @@ sub get {
 	return $r;
 }
 
-# the xorb bytes of a range, by reconstruction and signed URLs
+# fetches the xorb bytes of a range, by reconstruction and signed URLs
 
 sub xet {
 	my ($first, $last) = @_;

@@ -5,9 +5,8 @@
  * decoder accepts, and both return the same tree.  The decoder returns the same
  * items for pieces of any size.
  *
- * Input: a byte for the flags and the size of pieces, then CBOR.  libcbor only
- * gets input that the decoder has accepted, because libcbor does not check
- * counts.
+ * Input: a byte for the flags and the piece size, then CBOR.  libcbor does not
+ * check counts, so it only gets input that the decoder has accepted.
  */
 
 
@@ -38,7 +37,7 @@ fuzz_next(fuzz_t *f)
 }
 
 
-/* Compares a string, which starts at the current item, with bytes. */
+/* Compares the string that starts at the current item with the wanted bytes. */
 
 static void
 fuzz_bytes(fuzz_t *f, const uint8_t *want, size_t len)
@@ -196,7 +195,7 @@ fuzz_compare(fuzz_t *f, const cbor_item_t *want, int key)
         tag = cbor_tag_value(want);
         tags++;
 
-        /* releases this reference; the parent has another one */
+        /* releases this reference; the parent keeps its own */
 
         inner = cbor_tag_item(want);
         cbor_decref(&inner);
@@ -241,7 +240,9 @@ fuzz_compare(fuzz_t *f, const cbor_item_t *want, int key)
 }
 
 
-/* A hash of items that does not depend on how strings are split. */
+/*
+ * Computes a hash of the items that does not depend on how strings are split.
+ */
 
 static xet_status_t
 fuzz_digest(const uint8_t *data, size_t size, size_t step, unsigned flags,
@@ -310,7 +311,9 @@ fuzz_digest(const uint8_t *data, size_t size, size_t step, unsigned flags,
 }
 
 
-/* libcbor 0.8 rejects one-byte tags that were unassigned at its release. */
+/*
+ * libcbor 0.8 rejects one-byte tags that were unassigned when it was released.
+ */
 
 static int
 fuzz_small_tags(const uint8_t *data, size_t size)
@@ -356,7 +359,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
-    /* deterministic input is well-formed */
+    /* input that is accepted as deterministic is also well-formed */
 
     check(!flags
           || fuzz_digest(data + 1, size - 1, size, 0, &two, &two_pos)

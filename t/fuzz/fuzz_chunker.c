@@ -1,15 +1,15 @@
 
 /*
- * The chunker: for pieces of any size, the chunks are the same as for one
- * piece, and the same as those of the draft's loop.
+ * The chunker: pieces of any size give the same chunks as one piece, and as the
+ * draft's loop.
  *
  * Real chunks are long and inputs are short, so the input describes the data.
  * The first 32 bytes are the sizes of the pieces; each 4 bytes after them
  * describe a run of bytes of one kind.  This is slow, so it is only done if a
- * bit of the input is set: with the default suite, and with a suite of
- * frequent boundaries, which occur in all lanes of the parallel scan.  The
- * input itself is always chunked with a small suite, whose minimum, normal and
- * maximum lengths are a few bytes.
+ * bit of the input is set: with the default suite, and with a suite of frequent
+ * boundaries, which occur in all lanes of the parallel scan.  The input itself
+ * is always chunked with a small suite, whose minimum, normal and maximum
+ * lengths are a few bytes.
  */
 
 
@@ -21,7 +21,7 @@
 
 
 #define DATA_MAX    (160 * 1024)
-#define LONG        0x20           /* in the first byte after the pieces */
+#define LONG        0x20           /* flag in the first byte after the pieces */
 #define CUTS_MAX    4096
 #define PIECES      32
 
@@ -88,7 +88,9 @@ fuzz_naive(const xet_suite_t *suite, const uint8_t *data, size_t len)
 }
 
 
-/* Feeds the data in pieces of the given sizes in turn, or as one piece. */
+/*
+ * Feeds the data as one piece or, if pieces is set, cycles through its sizes.
+ */
 
 static void
 fuzz_feed(const xet_suite_t *suite, const uint8_t *data, size_t len,
@@ -110,7 +112,7 @@ fuzz_feed(const xet_suite_t *suite, const uint8_t *data, size_t len,
         if (pieces) {
             n = (size_t) xet_get_u16(pieces + turn % PIECES / 2 * 2);
 
-            /* a byte pair: small, middling or large */
+            /* two bytes make a small, medium or large size */
 
             n = (n & 1) ? n >> 9 : (n & 2) ? n >> 3 : n * 4;
             turn += 2;

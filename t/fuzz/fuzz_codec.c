@@ -6,8 +6,8 @@
  *          verdict and the output must not depend on earlier calls of the codec
  *          or on the old contents of the output; accesses must stay in bounds
  *          (the buffers are heap blocks of the exact size)
- *   odd    the rest describes a chunk that is encoded and decoded, and whose
- *          bytes are grouped and ungrouped
+ *   odd    the rest describes a chunk, which is encoded and decoded; its bytes
+ *          are also grouped and ungrouped
  */
 
 
@@ -30,7 +30,7 @@ static void fuzz_decode(const uint8_t *data, size_t size);
 static void fuzz_encode(const uint8_t *data, size_t size);
 
 
-static xet_codec_t  *fuzz_codec;       /* used for all inputs */
+static xet_codec_t  *fuzz_codec;       /* reused for all inputs */
 
 
 int

@@ -1,12 +1,11 @@
 
 /*
- * A cursor over arbitrary terms and chunk lists: it never crashes, ends after
- * a bounded number of steps, and returns chunks that fill the range without
- * gaps.
+ * A cursor over arbitrary terms and chunk lists: it never crashes, ends after a
+ * bounded number of steps, and returns chunks that fill the range without gaps.
  *
- * Input: a byte of flags, a byte with the number of terms in a segment; u32
+ * Input: a byte of flags, a byte with the number of terms per segment; u32
  * start of the range, u32 its length; then packed terms.  The chunks of a term
- * have equal lengths; with a flag, their ends are read from the input.
+ * have equal lengths, unless a flag says that their ends are in the input.
  */
 
 
@@ -35,7 +34,7 @@ static const uint8_t *fuzz_terms;
 static size_t         fuzz_nterms;
 
 
-/* Passes the segment of the cursor's position, as the database returns it. */
+/* Passes the segment at the cursor's position, as the database returns it. */
 
 static xet_status_t
 fuzz_fetch_terms(xet_cursor_t *c)
@@ -185,7 +184,10 @@ fuzz_range(xet_cursor_t *c, uint64_t start, uint64_t end)
 
         if (rc == XET_AGAIN) {
 
-            /* terms, a position, and batches of up to 1024 chunks before it */
+            /*
+             * one wait for terms, one for a position, and the others for
+             * batches of up to 1024 chunks before this position
+             */
 
             check(waits++ < 16);
 

@@ -6,8 +6,8 @@
  * longer than expected.  Valid output is the same as from one call, and as from
  * libzstd.
  *
- * Input: 2 bytes of flags and limits, 2 of the expected length, 2 of the sizes
- * of pieces, 1 of the size of output buffers; then frames.
+ * Input: 2 bytes with flags and limits, 2 with the expected length, 2 with the
+ * piece sizes, 1 with the size of output buffers; then frames.
  */
 
 
@@ -22,7 +22,7 @@
 
 #define HEAD         7
 #define OUTPUT_MAX   65536
-#define WINDOW_MAX   16            /* log2, of the limit */
+#define WINDOW_MAX   16            /* log2 of the largest window limit */
 
 #define check(cond)  if (!(cond)) { __builtin_trap(); }
 
@@ -48,7 +48,7 @@ static fuzz_output_t  fuzz_whole, fuzz_pieces, fuzz_again;
 static uint8_t        fuzz_room[OUTPUT_MAX + 1];
 
 
-/* A buffer of the exact size, so that an access beyond it is detected. */
+/* Decodes into a buffer of the exact size, so that ASan detects an overflow. */
 
 static xet_status_t
 fuzz_feed(xet_zt_decoder_t *d, const uint8_t **in, size_t *in_len,
@@ -75,7 +75,7 @@ fuzz_feed(xet_zt_decoder_t *d, const uint8_t **in, size_t *in_len,
     memcpy(out->data + out->len, block, n);
     out->len += n;
 
-    /* the caller must call again as long as the buffer was filled */
+    /* while a call fills the whole buffer, the caller must call again */
 
     free(block);
 
@@ -121,8 +121,8 @@ fuzz_stream(xet_zt_decoder_t *d, const fuzz_input_t *f, size_t piece,
 
 /*
  * All ways to decode must agree on the verdict, and on the bytes decoded so
- * far.  If the input has two faults, the buffer's size may determine which of
- * them is reported.
+ * far.  If the input has two faults, the size of the buffer may determine which
+ * fault is reported.
  */
 
 static void

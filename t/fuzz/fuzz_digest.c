@@ -3,7 +3,7 @@
  * Digest headers: an accepted value keeps its meaning when it is printed and
  * parsed again.
  *
- * Input: the value of a header.
+ * Input: the value of such a header.
  */
 
 
@@ -45,7 +45,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(xet_digest_sha256(text, n, again) == XET_OK);
     check(memcmp(sha256, again, XET_DIGEST_SHA256_LEN) == 0);
 
-    /* its characters occur in the input */
+    /* its characters must occur in the input */
 
     for (i = 0; i + n <= size; i++) {
         if (memcmp(data + i, text, n) == 0) {

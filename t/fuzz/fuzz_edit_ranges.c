@@ -1,16 +1,17 @@
 
 /*
  * Edit ranges for any terms and dirty ranges, and subtrees with any contents.
- * Edit ranges begin and end at terms, include every dirty byte, and are not
- * adjacent.  Each term outside has a verification hash.  The subtrees of gaps
- * and edit ranges join to the root of all chunks.  An arbitrary subtree is
- * joined or rejected.
+ * Edit ranges begin and end at term boundaries, include every dirty byte, and
+ * are not adjacent.  Each term outside of them has a verification hash.  The
+ * subtrees of gaps and edit ranges join to the root of all chunks.  An
+ * arbitrary subtree is joined or rejected.
  *
- * Input: the number of dirty ranges, then each as two u24 in units of 16 bytes
- * (start and length); then chunks of three bytes: bits 0-16 are the size minus
- * one; bits 17-20 are 0 at a natural cut; bits 21-23 are 0 if a new term
- * starts.  If the very first byte is odd, the rest is a subtree instead: flags,
- * the number of levels, two bytes for each level, then nodes of one byte.
+ * Input: the number of dirty ranges, then two u24 for each one, start and
+ * length in units of 16 bytes; then chunks of three bytes: bits 0-16 are the
+ * size minus one; bits 17-20 are 0 at a natural cut; bits 21-23 are 0 if a new
+ * term starts.  If the very first byte is odd, the rest is a subtree instead:
+ * flags, the number of levels, two bytes for each level, then nodes of one
+ * byte.
  */
 
 
@@ -176,7 +177,7 @@ fuzz_check(const xet_edit_ranges_t *w, const xet_range_t *ranges, size_t n)
         check(w->edits[k].start < w->edits[k].end);
         check(k == 0 || w->edits[k - 1].end < w->edits[k].start);
 
-        /* only the gaps at the ends of the file may be empty */
+        /* only gaps at the start or the end of the file may be empty */
 
         check(w->gaps[k].n || (k == 0 && w->edits[0].start == 0));
         check(w->gaps[k].at_start == (k == 0) && !w->gaps[k].at_end);

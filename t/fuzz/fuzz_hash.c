@@ -1,10 +1,10 @@
 
 /*
  * Hash strings: any 32 bytes, printed and parsed, are unchanged; any text that
- * parses prints as the same text in lower case; hashes compare as their strings
- * do.  The streamed tree accepts any leaves.
+ * parses prints as the same text in lower case; hashes sort like their strings.
+ * The streamed tree accepts any leaves.
  *
- * Input: the text, and its first 64 bytes as two hashes; then leaves of 40
+ * Input: the text, whose first 64 bytes are also two hashes; then leaves of 40
  * bytes.
  */
 

@@ -1,7 +1,7 @@
 
 /*
- * An allocator for code under test, in a fixed block of memory.  used = 0 frees
- * all memory; an allocation beyond the limit fails.
+ * An allocator for code under test, in a fixed block of memory.  Setting used
+ * to 0 frees all memory; an allocation beyond the limit fails.
  */
 
 #ifndef _FUZZ_HEAP_H_INCLUDED_

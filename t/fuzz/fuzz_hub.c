@@ -1,7 +1,7 @@
 
 /*
- * Values from clients of a Hub: every accepted path, name or operation is a
- * valid name, and a body is parsed in the same way in one piece and in many.
+ * Values from Hub clients: every accepted path, name or operation is valid, and
+ * a body is parsed in the same way in one piece and in many pieces.
  *
  * Input: a byte that selects a parser, then the text.
  */
@@ -17,7 +17,7 @@
 
 
 typedef struct {
-    uint64_t  sum;                     /* of all operations */
+    uint64_t  sum;                     /* checksum of all operations */
     size_t    n;
 } fuzz_seen_t;
 
@@ -155,8 +155,8 @@ fuzz_route(const uint8_t *data, size_t size)
 
 
 /*
- * If the parser reports an unsafe part, it is a component of the path.  The
- * part is also rejected alone, in upper case, and in any folder.
+ * An unsafe part that the parser reports is a component of the path.  The part
+ * is also rejected on its own, in upper case, and in any folder.
  */
 
 static void

@@ -1,7 +1,7 @@
 
 /*
- * Responses of a Hub: the strings of every accepted entry, repo, token, next
- * page or name are valid, because the client uses them as names and URLs.
+ * Hub responses: the strings of every accepted entry, repo, token, next page or
+ * name are valid, because the client uses them as names and URLs.
  *
  * Input: a byte that selects a parser, then the text.
  */

@@ -4,7 +4,7 @@
  * URL decodes to the same bytes; a shell and Python parse the quoted form to
  * the displayed text.
  *
- * Input: the bytes.
+ * Input: the bytes of a value.
  */
 
 
@@ -55,9 +55,7 @@ fuzz_write(fuzz_text_t *out, const char *format, const uint8_t *data,
 }
 
 
-/*
- * Parses the text as a browser does; permits only entities that we write.
- */
+/* Parses the text as a browser does; allows only entities that we write. */
 
 static void
 fuzz_unescape(fuzz_text_t *out, const fuzz_text_t *in)

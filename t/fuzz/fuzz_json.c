@@ -56,7 +56,7 @@ fuzz_number(fuzz_program_t *program)
 }
 
 
-/* Takes up to 31 bytes of the program; *p never passes its end. */
+/* Takes up to 31 bytes from the program; *p never passes its end. */
 
 static size_t
 fuzz_string(fuzz_program_t *program, const uint8_t **p)
@@ -93,7 +93,7 @@ fuzz_key(fuzz_program_t *program, xet_json_t *j)
 
     n = fuzz_string(program, &p);
 
-    /* jansson's interface has no keys with a zero byte */
+    /* the jansson interface does not support keys with a zero byte */
 
     if (memchr(p, '\0', n)) {
         n = 0;
@@ -121,7 +121,7 @@ fuzz_value(fuzz_program_t *program, xet_json_t *j)
         break;
 
     case 1:
-        /* half the range: jansson has no larger integers */
+        /* only half the range, because jansson has no larger integers */
         xet_json_u64(j, fuzz_number(program) >> 1);
         break;
 

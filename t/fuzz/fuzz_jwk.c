@@ -3,8 +3,8 @@
  * Keys: from any document, a set gets all keys or none; each key has a known
  * kind and rejects forged signatures.
  *
- * Input: a byte of mode, the rest is the document: 0 a JWK set, 1 a PEM file
- * of public keys, 2 a PEM file of a private key, 3 a secret.
+ * Input: a byte with the mode, the rest is the document.  0: a JWK set; 1: a
+ * PEM file of public keys; 2: a PEM file of a private key; 3: a secret.
  */
 
 
@@ -42,9 +42,7 @@ fuzz_key(const xet_jwk_t *key)
         check(memcmp(a, b, sizeof(a)) == 0);
     }
 
-    /*
-     * forgeries that anyone can make: zeros and ones, of every possible length
-     */
+    /* forgeries that need no key: zeros and ones, of every possible length */
 
     for (len = 0; len <= sizeof(signature); len += 32) {
         memset(signature, 0, sizeof(signature));
@@ -106,7 +104,7 @@ fuzz_document(const uint8_t *data, size_t size, int pem)
         fuzz_key(xet_jwk_set_get(set, i));
     }
 
-    /* adds the same keys again: the earlier keys do not change */
+    /* adds the same keys again: the existing keys do not change */
 
     if (status == XET_OK && n <= 2) {
         check((pem ? xet_jwk_set_add_pem(set, NULL, 0, data, size, &index)

@@ -1,7 +1,7 @@
 
 /*
- * Masking of logs: the function only overwrites bytes, with "*"; a signature
- * or a token is always overwritten, whatever text precedes and follows it.
+ * Log masking: the function only overwrites bytes, with "*"; it always
+ * overwrites a signature or a token, whatever text precedes and follows it.
  *
  * Input: a byte that selects the secret and the function; a byte with the
  * length of the text before the secret; then the text before and after it.
@@ -21,7 +21,7 @@
 #define check(cond)  if (!(cond)) { __builtin_trap(); }
 
 
-/* Secrets as a log contains them, with the text before and after them. */
+/* Secrets as they occur in a log, with the text before and after them. */
 
 static const char *const  secrets[] = {
     "?s=" SIGNATURE " ",
@@ -32,7 +32,7 @@ static const char *const  secrets[] = {
 };
 
 
-/* A copy of the exact size, so that a read past its end is detected. */
+/* Makes a copy of the exact size, so that ASan detects a read past its end. */
 
 static uint8_t *
 fuzz_copy(const uint8_t *data, size_t size)
@@ -91,7 +91,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     data += 2;
     size -= 2;
 
-    /* the plain input */
+    /* masks the plain input */
 
     text = fuzz_copy(data, size);
     fuzz_mask(text, size, args);
@@ -99,7 +99,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     free(text);
 
-    /* the input with a secret in the middle */
+    /* masks the input with a secret in the middle */
 
     if (cut > size) {
         cut = size;

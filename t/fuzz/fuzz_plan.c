@@ -1,10 +1,10 @@
 
 /*
  * Plans of arbitrary packed terms: no crash; a finished plan keeps the rules
- * that clients rely on, and its JSON is equivalent, and the same in pieces of
- * any length.
+ * that clients rely on, its JSON is equivalent to the plan, and pieces of any
+ * length give the same JSON.
  *
- * Input: four bytes: flags, ranges in a group, terms in a segment, shift of the
+ * Input: four bytes: flags, ranges per group, terms per segment, shift of the
  * first offset; u32 start of the range within the file, u32 its length; then
  * packed terms.  In a plan of several files each segment is a file.  Its size
  * is the size of its terms; only the last file's size differs, by the start.
@@ -20,7 +20,7 @@
 
 
 #define FUZZ_HEAD       12
-#define FUZZ_BAD_ENDS   1          /* flags: ends are bytes of the input */
+#define FUZZ_BAD_ENDS   1          /* flag: ends are bytes of the input */
 #define FUZZ_NO_TRIM    2
 #define FUZZ_NO_JSON    4
 #define FUZZ_FILES      8
@@ -33,7 +33,7 @@ static uint8_t  fuzz_raw[65536 * 4];
 static uint8_t  fuzz_stored[65536 * 4];
 
 
-/* Chunk ends for a term: spread evenly, or bytes of the input. */
+/* Makes chunk ends for a term: evenly spread, or bytes of the input. */
 
 static void
 fuzz_ends(xet_plan_ends_t *ends, const xet_term_t *t, unsigned flags,
@@ -182,7 +182,7 @@ fuzz_rules(const xet_plan_t *p)
 }
 
 
-/* With a limit, each xorb keeps only its first max ranges. */
+/* Checks that a limited plan has at most max ranges per xorb. */
 
 static void
 fuzz_limit(xet_plan_t *p, uint32_t max)
@@ -203,7 +203,7 @@ fuzz_limit(xet_plan_t *p, uint32_t max)
 }
 
 
-/* Whether two terms of a xorb have different copy ids. */
+/* Returns 1 if two terms of a xorb have different copy ids. */
 
 static int
 fuzz_changed(const xet_plan_t *p)
@@ -277,7 +277,7 @@ fuzz_parse(const char *text, size_t len, const xet_plan_t *p,
 }
 
 
-/* There are as many URLs as needed, and none occurs twice. */
+/* Checks that there are as many URLs as needed, and that all are different. */
 
 static void
 fuzz_urls(json_t *root, const xet_plan_t *p, size_t group, size_t calls)
@@ -315,7 +315,7 @@ fuzz_urls(json_t *root, const xet_plan_t *p, size_t group, size_t calls)
 }
 
 
-/* Writes the same text in pieces, each in another memory block. */
+/* Checks that pieces, each in its own memory block, give the same text. */
 
 static void
 fuzz_pieces(const char *text, size_t len, const xet_plan_t *p,

@@ -4,7 +4,7 @@
  * to the same ranges; resolved ranges are in bounds for any size.
  *
  * Input: 8 bytes with the size, a byte with the capacity; the rest is the text,
- * passed to both parsers.
+ * which both parsers get.
  */
 
 
@@ -60,7 +60,7 @@ fuzz_resolve(const xet_range_spec_t *spec, uint64_t size)
 }
 
 
-/* Prints specs in the form of a header. */
+/* Prints the specs in the form of a Range header. */
 
 static size_t
 fuzz_print(uint8_t *text, const xet_range_spec_t *specs, size_t n)
@@ -102,7 +102,7 @@ fuzz_header(const uint8_t *text, size_t len, size_t room, uint64_t size)
     xet_range_spec_t  *specs, other[ROOM_MAX];
 
     /*
-     * a block of exactly the capacity, so that an access past it is detected
+     * a block of exactly the capacity, so that ASan detects an access past it
      */
 
     specs = malloc(room * sizeof(xet_range_spec_t) + 1);
@@ -173,7 +173,7 @@ fuzz_list(const uint8_t *text, size_t len, size_t room)
         check(ranges[i].start < ranges[i].end);
     }
 
-    /* the canonical form: byte for byte */
+    /* an accepted list is in canonical form, so the bytes are the same */
 
     end = xet_range_list_print(buf, ranges, n);
 
@@ -200,7 +200,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_header(data + 9, size - 9, room, length);
     fuzz_list(data + 9, size - 9, room);
 
-    /* a spec that no parser returns */
+    /* a spec that neither parser would return */
 
     if (size >= 9 + 17) {
         spec.kind = (xet_range_kind_t) (data[9] % 3);

@@ -3,7 +3,7 @@
  * Shards: any split of the input gives the same verdict and the same records,
  * and an accepted shard can be built again from its records.
  *
- * The first byte chooses the pieces, the rest is the shard.
+ * The first byte determines the pieces, the rest is the shard.
  */
 
 
@@ -22,7 +22,9 @@ typedef struct {
 } fuzz_log_t;
 
 
-/* FNV-1a over a record, without the members that the builder leaves out. */
+/*
+ * Adds a record to an FNV-1a hash, without the members that the builder omits.
+ */
 
 static uint64_t
 fuzz_digest(uint64_t digest, const xet_shard_record_t *rec)
@@ -74,7 +76,10 @@ fuzz_record(void *ctx, const xet_shard_record_t *rec)
 }
 
 
-/* Pieces: 0 one, 1 bytes, 2 .. 255 of random sizes below that number. */
+/*
+ * pieces: 0: one piece; 1: single bytes; 2..255: random sizes below this
+ * number.
+ */
 
 static xet_status_t
 fuzz_parse(const uint8_t *data, size_t size, unsigned pieces,

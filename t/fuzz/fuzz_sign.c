@@ -1,10 +1,10 @@
 
 /*
  * Signed URLs: a URL is accepted only if the signer would write exactly this
- * URL, every URL of the signer is accepted, and a URL with a changed byte is
+ * URL; every URL from the signer is accepted; a URL with a changed byte is
  * rejected.
  *
- * An input that begins with a slash is a path with arguments after a question
+ * An input that begins with a slash is a path, with arguments after a question
  * mark and a Range header after a newline.  Any other input is a program that
  * builds a URL, damages it and requests ranges.
  */
@@ -194,7 +194,7 @@ fuzz_text_input(const uint8_t *data, size_t size)
 
     memset(&pool, 0, sizeof(pool));
 
-    /* of the exact size, so that a read past it is detected */
+    /* a block of the exact size, so that ASan detects a read past it */
 
     text = malloc(len + 1);
     check(text != NULL);
@@ -295,7 +295,7 @@ fuzz_program(const uint8_t *data, size_t size)
 
     fuzz_ranges(&back, data, size);
 
-    /* one byte changed, then one removed */
+    /* changes one byte, then removes one */
 
     if (size) {
         at %= len;

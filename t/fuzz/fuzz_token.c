@@ -1,13 +1,14 @@
 
 /*
- * Tokens: only signed tokens are valid, the claims of each valid token are
- * within bounds, and a token minted from these claims has the same claims.
+ * Tokens: only signed tokens are valid; the claims of each valid token are
+ * within bounds; a token that is minted from these claims has the same claims.
  *
- * Input: a byte with the mode, a byte with the conditions of the check, then
+ * Input: a byte with the mode, a byte with the conditions of the check, then,
+ * for each mode:
  *   0  a token
  *   1  header, NUL, payload, which are signed with the secret
- *   2  exp, nbf, iat (8 bytes each, little-endian), sub, NUL, repo, which are
- *      minted
+ *   2  exp, nbf, iat (8 bytes each, little-endian), sub, NUL, repo, from
+ *      which a token is minted
  */
 
 
@@ -37,7 +38,7 @@ static xet_jwk_set_t     *fuzz_set;
 static const xet_jwk_t   *fuzz_keys[2];
 
 
-/* The server's keys: a secret, a private key, and those of the RFCs. */
+/* Creates the server's keys: a secret, a private key, and the RFCs' keys. */
 
 static void
 fuzz_init(void)
@@ -163,8 +164,8 @@ fuzz_verify(const xet_token_params_t *params, const void *token, size_t len,
 
 
 /*
- * Mints a token from the claims and verifies it.  For invalid claims, minting
- * must fail.
+ * Mints a token from the claims and verifies it.  Minting must fail if the
+ * claims are invalid.
  */
 
 static void

@@ -107,7 +107,9 @@ fuzz_body(const uint8_t *data, size_t size)
 }
 
 
-/* seed is 0: one piece; 1: byte by byte; else: pieces of random sizes. */
+/*
+ * seed is 0: one piece; 1: single bytes; other values: pieces of random sizes.
+ */
 
 static fuzz_verdict_t
 fuzz_verify(const uint8_t *data, size_t size, const xet_hash_t *expected,
@@ -289,7 +291,9 @@ fuzz_footer(const uint8_t *data, size_t size)
 }
 
 
-/* Each chunk is described by a byte with scheme and kind, and u16 length. */
+/*
+ * Two fields describe each chunk: a byte with scheme and kind, and u16 length.
+ */
 
 static void
 fuzz_writer(const uint8_t *data, size_t size)

@@ -3,8 +3,9 @@
  * Cached verdicts on a zTensor file: every restored verdict can be saved and
  * restored again, and its objects can be walked with any manifest.
  *
- * Input: 8 bytes of the file's size, then the part of a cached verdict after
- * version, rules and size, without the final hash, which a fuzzer can't guess.
+ * Input: 8 bytes with the file's size, then the bytes that follow version,
+ * rules and size in a cached verdict, without the final hash, which a fuzzer
+ * can't guess.
  */
 
 
@@ -34,7 +35,7 @@ fuzz_object(void *ctx, xet_zt_object_t *o)
 }
 
 
-/* Walks the objects, with zeros and a part of the input as the manifest. */
+/* Walks the objects with arbitrary data as the manifest. */
 
 static void
 fuzz_walk(const xet_zt_t *zt, const uint8_t *data, size_t size,

@@ -1,7 +1,7 @@
 
 /*
- * zstd frames: the verdict does not depend on the split of the input, and
- * libzstd also accepts all frames that are found complete.
+ * zstd frames: the verdict does not depend on the split of the input, and if
+ * the frames are found to be complete, libzstd accepts them, too.
  *
  * Input: a byte with the size of the pieces, then frames.
  */
@@ -55,7 +55,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     /*
      * libzstd does not look for the end of a frame that needs more memory than
-     * this
+     * this limit
      */
 
     if (one.window > (uint64_t) 1 << 31) {

@@ -28,7 +28,7 @@ fuzz_inside(const xet_zt_text_t *text, const uint8_t *room, size_t len)
 }
 
 
-/* Parses "name=" with every byte of the name as an escape. */
+/* Parses "name=" with every byte of the name escaped. */
 
 static void
 fuzz_again(const xet_zt_text_t *name)

@@ -5,8 +5,8 @@
  * simple implementation of the rules.
  *
  * Input: flags (1 coo, 2 container 2, 4 signed, 8 unknown lengths, 16 reverse
- * order), log2 of the width of an index, the size of pieces, two dimensions,
- * the number of values; then the row pointers and indices, or the coordinates.
+ * order), log2 of the index width, the piece size, two dimensions, the number
+ * of values; then the row pointers and indices, or the coordinates.
  */
 
 
@@ -17,7 +17,7 @@
 
 
 #define HEAD  6
-#define MAX   256              /* values */
+#define MAX   256              /* maximum number of values */
 
 #define check(cond)  if (!(cond)) { __builtin_trap(); }
 
@@ -25,10 +25,10 @@
 typedef struct {
     int                  coo;
     int                  strict;
-    int                  negative;     /* allowed */
+    int                  negative;     /* indices are signed */
     unsigned             width;
     uint64_t             shape[2];
-    size_t               n;            /* values */
+    size_t               n;            /* number of values */
 
     const uint8_t       *data[3];      /* values, indices, indptr */
     size_t               len[3];
@@ -120,7 +120,7 @@ sound(input_t *in, xet_zt_sparse_t *s, const unsigned *order, size_t step)
 }
 
 
-/* Returns an index of a component, or UINT64_MAX if it is negative. */
+/* Returns element i of a component, or UINT64_MAX if it is negative. */
 
 static uint64_t
 element(const input_t *in, unsigned part, size_t i)

@@ -5,8 +5,8 @@
  * is never an internal error.  Every listed object is inside the file, is found
  * by name and by index, can be printed as JSON, and can be verified.
  *
- * Input: two bytes of options, then a plain file, or a manifest that the
- * fuzzer wraps into a file (it can't guess hashes).
+ * Input: two bytes of options, then a plain file, or a manifest that this
+ * target wraps into a file (a fuzzer can't guess hashes).
  */
 
 
@@ -40,7 +40,7 @@ typedef struct {
     const xet_zt_t      *zt;
     xet_zt_verifier_t   *verifier;
     xet_zt_region_t      region;
-    uint64_t             next;         /* index */
+    uint64_t             next;         /* index of the next object */
     uint64_t             invalid;
     uint64_t             sum;
 
@@ -48,7 +48,7 @@ typedef struct {
     size_t               lens[FOUND_MAX];
     unsigned             found;
 
-    uint64_t             want;         /* index, of a look-up */
+    uint64_t             want;         /* index of the object to look up */
 } fuzz_walk_t;
 
 
@@ -56,7 +56,7 @@ static uint8_t      memory[HEAP_SIZE];
 static fuzz_heap_t  heap = { memory, 0, HEAP_SIZE };
 
 
-/* kind: 0 a file, 1 and 2 a manifest of that container */
+/* kind: 0: a file; 1, 2: a manifest of this container version */
 
 static void
 fuzz_make(fuzz_file_t *f, unsigned kind, const uint8_t *data, size_t size)
@@ -90,7 +90,7 @@ fuzz_make(fuzz_file_t *f, unsigned kind, const uint8_t *data, size_t size)
         memcpy(p + 32, "\x89ZT2\r\n\x1a\n", 8);
     }
 
-    /* data for the digests and the decoder */
+    /* some data for the digests and the decoder */
 
     if (kind) {
         memcpy(f->data + start - 64, "\x28\xb5\x2f\xfd\x20\x08\x41\0\0"
@@ -169,7 +169,7 @@ fuzz_walk(const fuzz_file_t *f, const xet_zt_t *zt,
 }
 
 
-/* Reads a component again, in small pieces: the report must be the same. */
+/* Verifies a component again, in small pieces: the report must be the same. */
 
 static void
 fuzz_turns(fuzz_walk_t *w, const xet_zt_object_t *o,
@@ -241,7 +241,7 @@ fuzz_component(fuzz_walk_t *w, const xet_zt_object_t *o,
     check(xet_zt_verifier_finish(w->verifier, &report) == XET_OK);
     check(report.status == XET_OK || xet_status_http(report.status) < 500);
 
-    /* components of sparse objects are checked against earlier ones */
+    /* components of sparse objects are checked against earlier components */
 
     if (rc == XET_AGAIN && !xet_zt_object_sparse(o)) {
         fuzz_turns(w, o, c, &report);
@@ -395,14 +395,14 @@ fuzz_readable(const fuzz_file_t *f, const xet_zt_t *zt)
     check(fuzz_walk(f, zt, &select, fuzz_object, &w) == XET_OK);
     check(w.next == info->count && w.found <= info->count);
 
-    /* an overlap is a fault in a strict walk, and not in the check */
+    /* an overlap is a fault in a strict walk, but not in the check */
 
     check(f->limits.strict || w.invalid == info->invalid);
     check(info->ends.container != XET_ZT_CONTAINER_2 || w.invalid == 0);
 
     fuzz_look_up(&w);
 
-    /* walks from the middle of the list */
+    /* walks from the middle of the list to the end */
 
     if (info->count) {
         select.first = w.next = info->count / 2;

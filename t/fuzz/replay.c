@@ -5,13 +5,13 @@
 
 
 /*
- * Runs a fuzz target with files and folders of files as inputs.  It replaces
- * libFuzzer, so that a corpus can be replayed with any compiler and in any test
- * run.
+ * Runs a fuzz target with files and folders of files as inputs.  This program
+ * replaces libFuzzer, so that a corpus can be replayed with any compiler and in
+ * any test run.
  *
  * Each input is in a heap block of exactly its size, so that AddressSanitizer
- * detects a read past its end.  The empty input is not in any corpus, so it is
- * run first.  The last line printed is "N files".
+ * detects a read past its end.  The corpora do not contain the empty input, so
+ * it is run first.  The last line printed is "N files".
  */
 
 
@@ -93,7 +93,7 @@ replay_dir(const char *path, unsigned *n)
     char             name[4096];
     struct dirent  **entries;
 
-    /* in order, so that a crash is reproducible */
+    /* sorted by name, so that a crash is reproducible */
 
     count = scandir(path, &entries, NULL, alphasort);
     if (count == -1) {

@@ -8,7 +8,7 @@
  *     node t/oracle/subtree.mjs build/tools/xet_subtree DIR [CASES [SEED]]
  *
  * CASES is 4000 by default.  Needs Node 18 or later.  Prints TAP, and the first
- * differences in full; exits with 1 if anything differs.
+ * differences in full; exits with status 1 if there is any difference.
  *
  * 1. Runs of 0 to 3000 leaves, all flags, hashes with many, few, no or only
  *    natural cuts: the JSON of a subtree is the same as of MerkleHashSubtree,
@@ -57,7 +57,7 @@ function differ(title, got, want) {
 differ.n = 0;
 
 
-/* Returns the same numbers in every run: a Weyl sequence of 32 bits, mixed. */
+/* Returns the same numbers in every run: a mixed 32-bit Weyl sequence. */
 
 let state = Number(seed) >>> 0;
 
@@ -77,7 +77,7 @@ function pick(list) {
 }
 
 
-/* The tool responds to the cases in order, with a line for each. */
+/* The tool responds to the cases in order, with one line per case. */
 
 const child = spawn(tool, [], { stdio: ['pipe', 'pipe', 'inherit'] });
 const waiting = [];
@@ -109,7 +109,9 @@ function sum(chunks) {
 }
 
 
-/* Distributions of natural cuts: each function says whether leaf i is one. */
+/*
+ * Distributions of natural cuts: each function returns whether leaf i is a cut.
+ */
 
 const tails = [
     () => random(4) === 0,
@@ -182,7 +184,7 @@ async function subtrees() {
 }
 
 
-/* Joins parts; only some parts have the flags of the file's start and end. */
+/* Joins parts; only some parts set the flags for the file's start and end. */
 
 async function joins() {
     let wrong = 0, roots = 0;
@@ -232,7 +234,7 @@ async function joins() {
                    got, want);
         }
 
-        /* the reference merges to the same root */
+        /* the reference client merges the parts to the same root */
 
         if (start && end) {
             const root = xet.MerkleHashSubtree.merge(parts.map(
@@ -254,7 +256,7 @@ async function joins() {
 }
 
 
-/* Groups chunks into terms, and computes the boundaries of both in bytes. */
+/* Groups chunks into terms, and computes the byte boundaries of both. */
 
 function layout(chunks, most) {
     const file = { chunks, terms: [], edges: [0], starts: [0] };
@@ -296,7 +298,10 @@ function request(file, header, given) {
 }
 
 
-/* Computes windows chunk by chunk, as the reference does; extends to terms. */
+/*
+ * Computes windows chunk by chunk, as the reference does, then extends them to
+ * whole terms.
+ */
 
 function windows(file, dirty) {
     const found = [];
@@ -443,7 +448,7 @@ function content(size) {
         const end = Math.min(size, at + 1 + random(1 << 20));
         const kind = random(6);
 
-        /* noise, the same line many times, one byte */
+        /* noise, one line many times, or one byte many times */
 
         const line = 1 + random(5000);
 

@@ -230,7 +230,7 @@ def refused(tool, keys, others):
         (jwt.encode(good, keys.private["RS256"], "PS256"), "TOKEN_ALG"),
     ]
 
-    # PyJWT refuses a PEM file as the secret, so by_hand() signs the token
+    # PyJWT refuses a PEM file as a secret, so by_hand() signs the token
 
     for alg in ALGS[1:]:
         with open(keys.pem(alg), "rb") as f:

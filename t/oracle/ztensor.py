@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-# this file has the same name as the package, so its folder must not be searched
+# this file has the same name as the package, so skip its folder in imports
 
 sys.path.pop(0)
 
@@ -331,7 +331,7 @@ def write_2(o):
 
     o.check("objects", expected, "2", {"verified"}, attributes)
 
-    # several frames of a megabyte
+    # several frames of one megabyte each
 
     big = np.arange(700000, dtype=np.uint32)
 

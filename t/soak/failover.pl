@@ -2,28 +2,28 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Kills a primary again and again and promotes its synchronous standby, during
+# Repeatedly kills a primary and promotes its synchronous standby, during
 # uploads, reads and data URLs:
 #
 #     perl t/soak/failover.pl ROUNDS=200 SEED=1
 #
 # In each round all processes of the primary are killed at a time that the seed
-# determines, and the standby is promoted at once or some seconds later.  The
-# killed server returns as a standby, by pg_rewind or as a new copy.  What must
-# hold:
+# determines, and the standby is promoted immediately or some seconds later.
+# The killed server returns as a standby, by pg_rewind or as a new base backup.
+# What must hold:
 #
-#     history  acknowledged files can be read, at the round's end and at the
-#              end of the run, with all their bytes
-#     reads    of such files are 200 or 503 and never 404
+#     history  all bytes of acknowledged files can be read, at the end of the
+#              round and at the end of the run
+#     reads    of such files return 200 or 503 and never 404
 #     data     signed URLs always return 206
 #     writes   succeed again at most 15 seconds after the promotion
 #
 # The last line of the output has the totals.  Each violation prints a line and
 # makes the exit code 1.
 #
-#     UPLOADS=N READS=N  number of processes, 2 and 1
-#     STANDBY=0          reads use the primary alone
-#     LATE=N             one round out of N is promoted late, 8
+#     UPLOADS=N READS=N  number of processes; default 2 and 1
+#     STANDBY=0          reads use only the primary
+#     LATE=N             one round out of N is promoted late; default 8
 #     SECONDS=N          ends after N seconds, with the rounds done so far
 
 use warnings;

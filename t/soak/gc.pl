@@ -2,26 +2,26 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Runs the garbage collector and other actors, which may act between any two of
-# its steps, in an order that a seed determines:
+# Runs the garbage collector and other actors in an order that a seed
+# determines.  The actors may act between any two steps of the collector:
 #
 #     perl t/soak/gc.pl ROUNDS=1000000 SEED=1
 #
 # A round is one step of one actor: a statement, a COMMIT, a link or an unlink,
-# as a node executes them.  The steps run one after the other in this order, on
-# real sessions of a real PostgreSQL and on real files.
+# as a node executes it.  The steps run one after the other, in sessions of a
+# real PostgreSQL and on real files.
 #
 #     upload   links copies of xorbs and inserts their rows, or relies on an
 #              earlier response; checks the copies that the rows name; registers
 #              a file of these xorbs in a repo or in the store; each COMMIT is a
-#              step of its own
+#              separate step
 #     dedup    gets a dedup response for a xorb, and remembers the xorb
 #     delete   deletes a file of the store, a file of a repo, or a repo
 #     collect  xet.gc_files(), xet.gc_xorbs(), xet.gc_copies(), an unlink for
 #              each copy, xet.gc_removed(); in the smallest possible batches
 #     sweep    quarantines an orphan, checks again, removes or restores it; or
 #              continues with the quarantine of an earlier sweep
-#     damage   removes a copy that a row names, as a failing disk may
+#     damage   removes a copy that a row names, as a failing disk may do
 #
 # An actor that waits for a lock is skipped until it has the lock.  Any actor
 # may die between any two steps, with its session.  PostgreSQL is killed and
@@ -35,8 +35,8 @@
 #              row, and no row in gc_files, gc_xorbs and gc_copies
 #
 # A holder of a file is a repo or the store.  If operations on the same file and
-# holder overlap, or a response is lost, their order is unknown; the state found
-# after they have ended must persist.
+# holder overlap, or a response is lost, the order of the operations is unknown;
+# the state that is found after they have ended must persist.
 #
 #     SECONDS=N   ends after N seconds, with the rounds done so far
 #     BREAK=stay|notes|needs  removes a guard of the database, which the run
@@ -142,7 +142,7 @@ sub run {
 	}
 }
 
-# Lets all actors finish, then collects: nothing unneeded may be left.
+# Lets all actors finish, then collects garbage: no unneeded object may be left.
 
 sub finish {
 	for (1 .. 100000) {
@@ -243,7 +243,7 @@ sub look {
 
 	my $bad = lost($file, $holder) or return;
 
-	# a statement that waited for a lock may have continued meanwhile
+	# a statement that waited for a lock may have continued in the meantime
 
 	poll($_) for grep { $_->{waits} } @actors;
 
@@ -255,7 +255,7 @@ sub look {
 }
 
 # Records the state of a file whose state was unknown and which no running
-# operation changes: the file must keep this state.
+# operation can change: from then on, the file must keep this state.
 
 sub observe {
 	my ($key) = @_;
@@ -300,8 +300,8 @@ sub lost {
 	return undef;
 }
 
-# Every row must have its copy.  Xorbs that the run has damaged are exempt until
-# their repair has ended.
+# Checks that every row has its copy.  Xorbs that the run has damaged are exempt
+# until their repair has ended.
 
 sub rows_lead_to_copies {
 	my $out = query("SELECT encode(hash, 'hex') || '.' || copy_id"
@@ -317,8 +317,8 @@ sub rows_lead_to_copies {
 # --------------------------------------------------------------------------
 # operations of the model
 
-# Begins an operation on keys, each a file and its holder.  If two operations on
-# a key overlap, the result is unknown.
+# Begins an operation on keys; a key is a file and its holder.  If two
+# operations on a key overlap, the result is unknown.
 
 sub begin_op {
 	my ($actor, $value, @keys) = @_;
@@ -337,8 +337,8 @@ sub begin_op {
 	}
 }
 
-# $how is "done" (acknowledged), "nothing" (certainly without effect), or
-# "unknown".
+# Ends an operation.  $how is "done" (acknowledged), "nothing" (certainly
+# without effect), or "unknown".
 
 sub end_op {
 	my ($actor, $how) = @_;
@@ -357,7 +357,7 @@ sub end_op {
 
 		delete $k->{value};
 
-		# operations that are still running have overlapped, too
+		# operations that are still running count as overlapping, too
 
 		$_->{met} = 1 for values %{ $k->{ops} };
 	}
@@ -497,7 +497,8 @@ sub end {
 	note($actor, "ends $how, $sure, @{ $actor->{keys} }");
 	end_op($actor, $sure);
 
-	# "do" refers to the actor: the cycle would keep the session's pipe open
+	# "do" refers to the actor; this cycle would keep the session's pipe
+	# open
 
 	delete @$actor{qw/ do pg /};
 
@@ -621,7 +622,8 @@ sub upload {
 			$actor->{open} = 0;
 			$count{heals}++;
 
-			# the row is gone: insert it again, with our copy
+			# the row has been deleted: insert it again, with our
+			# copy
 
 			if ($copy_ids{healed} eq '') {
 				$state = 'put';
@@ -691,9 +693,9 @@ sub upload {
 		if ($state eq 'mark') {
 			delete $remembered{$client}{$_} for @xorbs;
 
-			# PostgreSQL does not count rows that changed meanwhile;
-			# another actor may have repaired the copies before the
-			# response arrives
+			# PostgreSQL does not count rows that have changed in
+			# the meantime; another actor may repair the copies
+			# before the response arrives
 
 			die "a copy of xorb @gone is gone, and its row is not\n"
 				if $answer > $spoilt;
@@ -810,7 +812,7 @@ sub remove {
 		$actor->{open} = 0;
 		$actor->{over} = 1;
 
-		# 2: repos still have the file, so nothing was deleted
+		# 2: repos still have the file, so it was not deleted
 
 		if ($result ne '2') {
 			$actor->{acked} = 1;

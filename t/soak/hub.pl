@@ -9,13 +9,13 @@
 #
 # Two tenants and a caller without a token create, move and delete repos, make
 # them public or private, commit, create branches and tags, get tokens, upload
-# with earlier tokens, and read a mirrored Hub.  Meanwhile garbage is collected
-# without a grace period, and workers are killed now and then.  A step is up to
-# four concurrent acts on different repos.
+# with earlier tokens, and read a mirrored Hub.  At the same time garbage is
+# collected without a grace period, and workers are killed now and then.  A step
+# is up to four concurrent acts on different repos.
 #
 # What must hold after each step:
 #
-#     rights    an act succeeds for permitted callers, and for no other caller
+#     rights    an act succeeds for permitted callers only
 #     names     each caller lists and reads exactly its own and the public
 #               repos; a hidden repo and a missing one give the same response
 #     bytes     a path at a branch returns the bytes of the last commit; at a
@@ -25,11 +25,11 @@
 #     hashes    a file of a Hub repo can't be read by its hash, neither with a
 #               tenant's token nor without a token
 #     answers   no lasting 5xx, no alert, no report of a sanitizer
-#     left      when all repos are deleted, a collection leaves no xorb
+#     left      after all repos are deleted, a collection leaves no xorb
 #
-#     SEED      a number; random
-#     SECONDS   how long, 120
-#     STEPS     how many steps, endless
+#     SEED      a number; by default random
+#     SECONDS   duration, 120
+#     STEPS     number of steps, unlimited
 #     VERBOSE   prints each act
 
 use warnings;
@@ -70,7 +70,7 @@ my $json = JSON::PP->new()->utf8()->canonical();
 # A repo keeps its object when it is moved; gone is set when it is deleted.
 
 my %repos;
-my %used;             # names ever used: none is used twice
+my %used;             # names used so far; a name is never reused
 my @given;            # { headers, repo, epoch, scope }
 my (%bytes, %answers);
 my ($step, $serial) = (0, 0);
@@ -151,7 +151,7 @@ END
 }
 
 # --------------------------------------------------------------------------
-# a step: acts on different repos at once, and then checks
+# a step: concurrent acts on different repos, and then the checks
 
 sub step {
 	my ($rng) = @_;
@@ -254,7 +254,8 @@ sub repo {
 
 sub api { return "/api/$_[0]{kind}/$_[0]{owner}/$_[0]{name}" }
 
-# The expected statuses of an act that writes, for permitted and other callers.
+# Returns the expected statuses of a write: @good for the owner, errors for
+# other callers.
 
 sub expected {
 	my ($repo, $who, @good) = @_;
@@ -264,7 +265,7 @@ sub expected {
 		: $repo->{private} ? [ 404 ] : [ 403 ];
 }
 
-# The statuses that are also allowed if the request is sent again.
+# Returns the statuses that are also allowed if the request is retried.
 
 sub again { return $_[1] eq $_[0]{owner} ? [ 404 ] : [] }
 

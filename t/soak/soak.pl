@@ -3,26 +3,26 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Concurrent requests of several tenants, in an order that a seed determines,
-# checked against a model of who may read what:
+# checked against a model of who may read which data:
 #
 #     make soak SECONDS=3600 SEED=1 SANITIZE=address
 #
-# Two nodes of two workers each share one store and one database.  Three
-# subjects with tokens, and one without, send xorbs in all encodings, shards
-# and files, abort requests, and delete files and whole repos.  They read
-# ranges, slowly, pipelined on one connection, through SSI, auth_request and
-# mirror.  They send dedup and grant requests.  They try to register files of
-# which they know only the hash, and to delete with tokens without that
-# permission.  In half of all seeds of mode repo a fourth subject uses a
-# location without repos: the files that this subject registers belong to the
-# store itself.
+# Two nodes with two workers each share one store and one database.  Three
+# subjects with tokens, and one without, send xorbs in all encodings, shards and
+# files, abort requests, and delete files and whole repos.  They read ranges,
+# slowly, pipelined on one connection, through SSI, auth_request and mirror.
+# They send dedup and grant requests.  They try to register files of which they
+# know only the hash, and to delete files with tokens that do not permit it.  In
+# half of all seeds of mode repo a fourth subject uses a location without repos:
+# the files that this subject registers belong to the store itself.
 #
-# Meanwhile workers are killed, nginx is reloaded, sessions of PostgreSQL are
-# ended, PostgreSQL is restarted, files of the store are truncated, flipped and
-# removed, and an empty folder replaces the store for a while.  "xet gc" makes
-# one node collect during the requests, and is killed halfway.  In a third of
-# all seeds xet_gc collects all the time, without a grace period, on one node or
-# on both; in another third a node scrubs.  Audit log and metrics are on.
+# At the same time workers are killed, nginx is reloaded, PostgreSQL sessions
+# are terminated, PostgreSQL is restarted, store files are truncated, damaged by
+# a bit flip and removed, and an empty folder replaces the store for a while.
+# "xet gc" makes one node collect garbage during the requests, and is killed
+# halfway.  In a third of all seeds xet_gc collects all the time, without a
+# grace period, on one node or on both nodes; in another third a node scrubs.
+# Audit log and metrics are on.
 #
 # What must hold (Test::Xet::Soak::Model has the rules):
 #
@@ -30,13 +30,14 @@
 #               the run damages it, and again after the next acknowledgement
 #     bytes     no route and no URL ever returns bytes that differ from those
 #               sent
-#     privacy   nobody reads or registers data that they neither sent nor see
-#     told      nobody can detect such data: rejections are equal for existing
-#               and missing data, dedup responses name no foreign chunk
+#     privacy   nobody can read or register data that they may not read and did
+#               not send
+#     told      nobody can detect such data: rejections are the same for
+#               existing and missing data, dedup responses name no foreign chunk
 #     refused   valid requests are accepted; after a concurrent collection or
 #               deletion the response may ask for a retry
-#     deleted   from the response on, the callers concerned can't read deleted
-#               data on either node, until it is registered again
+#     deleted   after the response, the affected callers can't read deleted data
+#               on either node, until it is registered again
 #     left      a final collection leaves no unneeded xorb, no copy without a
 #               row, and no pending row for the collector; after all files are
 #               deleted, it leaves nothing
@@ -45,21 +46,22 @@
 #     metrics   can be parsed; counters never decrease, even if a process dies
 #     audit     complete lines, and one for each deletion
 #     answers   each request gets one response, on its connection, in order
-#     log       no alert, no report of a sanitizer, no worker that died
+#     log       no alerts, no sanitizer reports, no crashed worker
 #
 # A run is a number of steps.  The random numbers of a step depend only on the
-# seed and the step's number; files and xorbs derive from the seed too.  Any
-# subset of steps can therefore be run again: no choice depends on a response.
-# The times of server events vary, so a seed does not always reproduce a race.
+# seed and the step's number; files and xorbs derive from the seed, too.
+# Therefore any subset of steps can be run again: no choice depends on a
+# response.  The timing of server events varies, so a seed does not always
+# reproduce a race.
 #
-# A violation ends the run and prints the log lines about its object.  Then the
-# run is repeated with fewer and fewer steps that still reproduce the violation,
-# unless SHRINK=0.
+# A violation ends the run and prints the log lines about the affected object.
+# Then the run is repeated with fewer and fewer steps that still reproduce the
+# violation, unless SHRINK=0.
 #
 #     SEED      a number; by default random
 #     SECONDS   duration, 120
 #     STEPS     number of steps, unlimited
-#     ONLY      these steps, 3,17,22
+#     ONLY      these steps, for example 3,17,22
 #     MODE      repo, token or store, by default from the seed; see the model
 #     WITHOUT   a list of operations and faults to leave out; "encodings": each
 #               xorb has one encoding; "filters": no gzip and sub_filter, which
@@ -92,7 +94,7 @@ my %env = (SECONDS => 120, STEPS => 0, ONLY => '', WITHOUT => '',
 $env{SEED} //= int(rand(1 << 30));
 $env{MODE} //= (qw/ repo repo token store /)[$env{SEED} % 4];
 
-# The builds with sanitizers are nginx-address and the like.
+# Builds with sanitizers are named nginx-address and the like.
 
 $ENV{ASAN_OPTIONS} //= 'detect_leaks=0:detect_odr_violation=0';
 $ENV{UBSAN_OPTIONS} //= 'print_stacktrace=1';
@@ -172,7 +174,7 @@ sub attempt {
 
 # Finds fewer steps that reproduce the same class of violation.  Each attempt
 # starts new servers.  The first attempt runs only the steps logged for the
-# object; the next ones leave out a half, then a quarter of the steps etc.
+# object; later attempts leave out a half of the steps, then a quarter, etc.
 
 sub shrink {
 	my ($of) = @_;

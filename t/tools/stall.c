@@ -1,9 +1,9 @@
 
 /*
- * A library for LD_PRELOAD that makes calls of a server hang.  A call
- * hangs as long as the folder $XET_STALL has a file with the name of the call;
- * each such call adds one byte to NAME.hangs.  time() is ahead by the number
- * of seconds in the file "clock" of that folder.  The constructor reads
+ * A library for LD_PRELOAD that makes system calls of a server hang.  A call
+ * hangs as long as the folder $XET_STALL has a file with the call's name; each
+ * call that hangs adds one byte to NAME.hangs.  time() is ahead by the number
+ * of seconds in the file "clock" of this folder.  The constructor reads
  * $XET_STALL, because nginx clears its environment later.
  */
 
@@ -124,7 +124,9 @@ getaddrinfo(const char *node, const char *service,
 }
 
 
-/* The server calls lstat() on the path of a copy to check that it exists. */
+/*
+ * The server calls lstat() on the path of a copy to check that the copy exists.
+ */
 
 int
 lstat64(const char *path, struct stat64 *st)
@@ -171,7 +173,7 @@ time(time_t *t)
 }
 
 
-/* Only large reads hang: those with which the server checks a copy. */
+/* Only large reads hang: the server uses these to check copies. */
 
 ssize_t
 pread64(int fd, void *buf, size_t len, off_t offset)

@@ -17,8 +17,8 @@
  *     serve
  *
  * "-" stands for the standard input or output.  Results go to the standard
- * output as one line of JSON, raw bytes as they are.  Hashes are in the
- * protocol's string form, keys in plain hex.
+ * output as one line of JSON; raw bytes are written unchanged.  Hashes are in
+ * the protocol's string form, keys in plain hex.
  *
  * "serve" runs many commands in one process: it reads lines "LENGTH COMMAND
  * ARGUMENTS", each followed by LENGTH bytes for the command's standard input,
@@ -37,8 +37,7 @@
 #include "xet_make/xet_make.h"
 
 /*
- * "make tools" builds a program from each file, so this file includes the
- * parts.
+ * "make tools" builds a program from each file, so the parts are included here.
  */
 
 #include "xet_make/xet_make_data.c"
@@ -103,7 +102,7 @@ xet_make_run(int argc, char **argv)
 }
 
 
-/* Forks a child for each command: commands free no memory before they exit. */
+/* Forks a child for each command, because commands never free memory. */
 
 static int
 xet_make_serve(int argc, char **argv)
@@ -120,7 +119,7 @@ xet_make_serve(int argc, char **argv)
 
     for ( ;; ) {
 
-        /* stdio would read ahead input that the child has to read */
+        /* no stdio, which would read ahead bytes that the child must read */
 
         for (p = line; p < line + sizeof(line) - 1; p++) {
             if (read(STDIN_FILENO, p, 1) != 1) {
@@ -491,7 +490,7 @@ xet_make_number(const char *s, uint64_t max)
 }
 
 
-/* The string form is plain hex with each 8 bytes reversed. */
+/* Hash strings are plain hex in which each group of 8 bytes is reversed. */
 
 void
 xet_make_key(uint8_t *key, const char *hex)

@@ -15,13 +15,13 @@
  *     head NAME                      size, modified, now
  *     put NAME TEXT [new]            a small object
  *     rm NAME
- *     rm-all PREFIX N                PREFIX000 ... at once, a result each
+ *     rm-all PREFIX N                PREFIX000 ... concurrently; a result each
  *     head-all PREFIX N              likewise
  *     copy FROM TO [new]
  *     ls PREFIX [MAX [AFTER]]        names and sizes; "-" for an empty prefix
  *     upload NAME FILE [new]         as if the file grew by 1 MiB at a time
- *     drop NAME FILE                 the same, but never completed
- *     rename NAME NEW FILE           the same, completed under another name
+ *     drop NAME FILE                 the same, but the upload is not completed
+ *     rename NAME NEW FILE           the same, but completed as NEW
  *     sweep PREFIX AGE
  *     presign METHOD NAME EXPIRES [HEADER VALUE]
  *     sign METHOD NAME
@@ -60,7 +60,7 @@ typedef struct {
     xet_s3_t        *s3;
     int              argc;
     char            *argv[TOOL_ARGS];
-    char            *own[TOOL_ARGS];   /* allocated ones of argv */
+    char            *own[TOOL_ARGS];   /* elements of argv to free */
     xet_s3_rc_t      rc;
 } tool_job_t;
 
@@ -169,7 +169,7 @@ tool_put(tool_job_t *job, xet_s3_error_t *error)
 }
 
 
-/* The number in the name has three digits, from 000. */
+/* Deletes or checks N objects, numbered with three digits from 000. */
 
 static xet_s3_rc_t
 tool_all(tool_job_t *job, int heads, xet_s3_error_t *error)
@@ -250,7 +250,7 @@ tool_ls(tool_job_t *job, xet_s3_error_t *error)
 }
 
 
-/* Reports TOOL_STEP more bytes of the file as ready at a time. */
+/* Uploads a file as if another TOOL_STEP bytes became ready at a time. */
 
 static xet_s3_rc_t
 tool_upload(tool_job_t *job, const char *name, const char *end,
@@ -484,7 +484,7 @@ tool_thread(void *data)
 }
 
 
-/* A number replaces {} at the end of an argument. */
+/* Replaces {} at the end of each argument by the number. */
 
 static void
 tool_number(tool_job_t *job, unsigned number)

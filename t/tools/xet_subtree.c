@@ -4,7 +4,7 @@
  * The standard input has any number of cases.  The result of a case is one
  * line of JSON:
  *
- *     subtree AT_START AT_END     builds a subtree of the leaves that follow
+ *     subtree AT_START AT_END     builds a subtree of the leaves below
  *     HASH SIZE                   a leaf
  *     / AT_START AT_END           begins a part, which is built separately and
  *                                 then joined; leaves before the first part
@@ -65,7 +65,7 @@ tool_error(xet_status_t status)
 }
 
 
-/* The next line without its newline; 0 at the end of the case. */
+/* Reads the next line without its newline; returns 0 at the end of the case. */
 
 static int
 tool_line(tool_t *t)
@@ -145,7 +145,7 @@ main(void)
             tool_fail("unknown case");
         }
 
-        /* the caller may wait for the result before it sends the next case */
+        /* the caller may wait for the result before it sends another case */
 
         fflush(stdout);
 

@@ -1,7 +1,6 @@
 
 /*
- * xet_tables: prints the tables of the module as JSON, for the tests of the
- * documents.
+ * xet_tables: prints tables of the module as JSON, for the documentation tests.
  *
  *     xet_tables routes        [{"form","versions","methods","access","act",
  *                                "handler"}], the routes of the API
@@ -11,7 +10,7 @@
  *     xet_tables directives    [{"name","context","kind","default","post"}]
  *     xet_tables postgres      [{"name","kind","default","min","max","must"}]
  *
- * The rows come from the sources that the module is built from.
+ * The rows come from the sources from which the module is built.
  */
 
 #include <stdio.h>
@@ -51,7 +50,7 @@ static const char  *const methods[] = {
 static const char  *const versions[] = { "", "v1", "v2", NULL };
 
 
-/* The names of the bits that are set, as an array. */
+/* Prints the names of the set bits as an array. */
 
 static void
 print_flags(const char *key, unsigned flags, const char *const *names)
@@ -95,7 +94,7 @@ print_route(const char *form, unsigned version, unsigned method,
  * builds for it.  If all is set, the row describes the statement NAME_all.
  * asked is the number of members of XET_ASKED, or 0.  columns ends with NULL,
  * and is empty if the SQL function returns one value.  If text is not NULL, it
- * is the SQL, from XET_SQL.
+ * is the SQL text of the row's XET_SQL.
  */
 
 static void
@@ -136,7 +135,7 @@ print_statement(const char *name, unsigned all, unsigned params,
 }
 
 
-/* Prints a directive; value and post are C source, copied from its row. */
+/* Prints a directive; value and post are C source text from the table row. */
 
 static void
 print_directive(const char *name, const char *context, const char *kind,
@@ -172,7 +171,9 @@ print_param(const char *name, const char *kind, long value, long min,
 }
 
 
-/* Returns the SQL from the XET_SQL of a statement, or NULL without XET_SQL. */
+/*
+ * Returns the SQL text in the XET_SQL of a statement, or NULL if it has none.
+ */
 
 static const char *
 statement_text(const char *name)

@@ -5,25 +5,25 @@
  *     verify [OPTION ...] < TOKENS
  *     mint [OPTION ...]
  *
- * Keys, added in the order given:
+ * Keys, added in the given order:
  *
- *     --secret ID FILE      secret of HS256, the plain bytes of FILE
- *     --private ID FILE     private key of EdDSA, PEM; if ID is "", the key's
+ *     --secret ID FILE      HS256 secret, the plain bytes of FILE
+ *     --private ID FILE     private EdDSA key, PEM; if ID is "", the key's
  *                           thumbprint is the ID
  *     --pem ID FILE         public keys, PEM; "" likewise
  *     --jwks FILE           public keys, JWKS
  *
- * Others:
+ * Other options:
  *
  *     --iss TEXT  --aud TEXT  --skew SECONDS  --now SECONDS
  *     --exp SECONDS  --nbf SECONDS  --iat SECONDS
  *     --sub TEXT  --repo TEXT  --write  --delete
  *
- * "verify" reads one token a line and prints a line for each: "ok" and the
- * claims in JSON, or the symbol of the status, as TOKEN_EXPIRED.  "mint" signs
- * with the last secret or private key and prints the token.  If a key can't be
- * loaded, the tool prints "key " and the symbol of the status, and exits with
- * 1.
+ * "verify" reads one token per line and prints a line for each: "ok" and the
+ * claims in JSON, or the name of the error, for example TOKEN_EXPIRED.  "mint"
+ * signs with the last secret or private key and prints the token.  If a key
+ * can't be loaded, the tool prints "key " and the name of the error, and exits
+ * with status 1.
  */
 
 

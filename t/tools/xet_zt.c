@@ -1,6 +1,6 @@
 
 /*
- * xet_zt: reads zTensor files on the local disk with the core.
+ * xet_zt: reads zTensor files on the local disk with the core library.
  *
  *     list FILE [AFTER [LIMIT]]
  *     object FILE NAME
@@ -8,10 +8,11 @@
  *     stored FILE NAME [ROLE]      stored bytes
  *     verify FILE [NAME]
  *
- * NAME may be "#N", the N-th object from 0.  Options stand before the command:
- * -s is strict, -p P lists names that begin with P, -b N reads N bytes at a
- * time (65536), -w N allows windows of 2^N bytes (23).  The status is 1 for a
- * file that can't be read or does not verify, with the reason as JSON.
+ * NAME may be "#N", the N-th object, counted from 0.  Options precede the
+ * command: -s is strict, -p P lists names that begin with P, -b N reads N bytes
+ * at a time (65536), -w N allows windows of 2^N bytes (23).  The exit status is
+ * 1 for a file that can't be read or fails verification; the reason is printed
+ * as JSON.
  */
 
 
@@ -44,7 +45,7 @@ typedef struct {
 typedef struct {
     zt_file_t               *file;
     int                      argc;
-    char                   **argv;         /* after NAME */
+    char                   **argv;         /* arguments after NAME */
     int                      stored;
     int                      found;
     int                      failed;
@@ -110,8 +111,8 @@ zt_complain(zt_job_t *job, xet_status_t rc)
 
 
 /*
- * Reads up to one step of bytes from the range; a local file returns all of
- * them.
+ * Reads up to one step of bytes from the range; a local file returns as many
+ * bytes as requested.
  */
 
 static size_t
@@ -301,7 +302,10 @@ zt_copy(zt_file_t *f, xet_range_t *range)
 }
 
 
-/* Decodes at once if the decoded length is known and allowed, else in steps. */
+/*
+ * Decodes in one call if the decoded length is known and allowed, otherwise in
+ * steps.
+ */
 
 static xet_status_t
 zt_decode(zt_file_t *f, const xet_zt_component_t *c, xet_range_t *range)
@@ -541,7 +545,7 @@ zt_verify(zt_job_t *job)
 
 typedef struct {
     const char   *name;
-    int           args;                    /* minimum after FILE */
+    int           args;                    /* minimum number after FILE */
     int         (*run)(zt_job_t *job);
 } zt_command_t;
 

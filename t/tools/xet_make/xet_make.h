@@ -23,16 +23,16 @@ void xet_make_fatal(const char *fmt, ...)
 /* Exits with a message unless status is XET_OK. */
 void xet_make_check(xet_status_t status, const char *what);
 
-/* Zeroed memory, never NULL; it is freed when the process ends. */
+/* Returns zeroed memory, never NULL; it is freed when the process ends. */
 void *xet_make_alloc(size_t n, size_t size);
 
-/* An xet_alloc_pt with the same behavior. */
+/* An xet_alloc_pt with the behavior of xet_make_alloc(). */
 void *xet_make_buf_alloc(void *data, size_t size);
 
 /* Reads a whole file; "-" is the standard input. */
 uint8_t *xet_make_read(const char *path, size_t *len);
 
-/* Writes a file; "-" is the standard output. */
+/* Opens or writes a file; "-" is the standard output. */
 FILE *xet_make_open(const char *path);
 void xet_make_put(FILE *f, const void *data, size_t len);
 void xet_make_close(FILE *f);
@@ -47,8 +47,8 @@ void xet_make_json_print(json_t *j);
 
 
 /*
- * The lengths of the chunks of data: from the chunker when sizes is NULL, else
- * from a list "a,b,c", whose last number repeats.
+ * Returns the lengths of the chunks of data.  If sizes is NULL, they are from
+ * the chunker; otherwise from the list "a,b,c", whose last number repeats.
  */
 uint32_t *xet_make_cut(const uint8_t *data, size_t len, const char *sizes,
     size_t *n);

@@ -18,7 +18,9 @@ typedef struct {
 } xet_make_rng_t;
 
 
-/* SplitMix64, the generator of the published chunking vectors. */
+/*
+ * Returns the next number of SplitMix64, like the published chunking vectors.
+ */
 
 static uint64_t
 xet_make_next(xet_make_rng_t *rng)
@@ -70,8 +72,8 @@ xet_make_fill_text(xet_make_rng_t *rng, uint8_t *p, size_t len)
 
 
 /*
- * Floats of width bytes that resemble weights: the low bytes are noise, sign
- * and exponent take few values.
+ * Writes floats of width bytes that resemble weights: the low bytes are noise,
+ * sign and exponent take few values.
  */
 
 static void
@@ -122,8 +124,8 @@ xet_make_random(int argc, char **argv)
 
 
 /*
- * Runs of 4 KiB to 512 KiB: random, text, 2-byte floats, 4-byte floats, one
- * byte repeated, or an earlier run again.
+ * Prints runs of 4 KiB to 512 KiB.  A run is random, text, 2-byte floats,
+ * 4-byte floats, one repeated byte, or a repetition of an earlier run.
  */
 
 int

@@ -12,12 +12,12 @@
 typedef struct {
     json_t    *files;
     json_t    *xorbs;
-    json_t    *block;                  /* open file or xorb */
+    json_t    *block;                  /* JSON of the current file or xorb */
     uint64_t   version;
     uint64_t   footer_size;
-    uint64_t   raw;                    /* sum in the open file */
+    uint64_t   raw;                    /* raw bytes of the file so far */
     uint64_t   xorbs_offset;
-    uint64_t   end;                    /* of the second section */
+    uint64_t   end;                    /* end of the second section */
 } xet_make_parse_t;
 
 

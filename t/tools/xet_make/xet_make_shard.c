@@ -30,9 +30,9 @@
 
 
 typedef struct {
-    uint64_t             hash;         /* truncated */
-    uint32_t             record;       /* of its block, in the section */
-    uint32_t             index;        /* of a chunk in its xorb */
+    uint64_t             hash;         /* first 8 bytes of the hash */
+    uint32_t             record;       /* record of the block, in the section */
+    uint32_t             index;        /* index of a chunk in its xorb */
 } xet_make_lookup_t;
 
 
@@ -141,7 +141,7 @@ xet_make_lookup_cmp(const void *one, const void *two)
 }
 
 
-/* The chunks of a term; *start is the index of the first one. */
+/* Returns the chunks of a term, and the index of the first chunk in *start. */
 
 static json_t *
 xet_make_term_chunks(xet_make_shard_t *s, json_t *term, uint32_t *start,
@@ -240,8 +240,8 @@ xet_make_sha256(xet_buf_t *b, const char *hex)
 
 
 /*
- * The file's block comes before its terms but its hash is known only after
- * them, so the terms are first built in a buffer of their own.
+ * The file's block precedes its terms, but its hash is known only after the
+ * terms, so they are first built in a separate buffer.
  */
 
 static json_t *
@@ -354,7 +354,10 @@ xet_make_xorb_block(xet_make_shard_t *s, json_t *xorb)
 }
 
 
-/* Written by hand, not by the core's builder: no reader uses most of it. */
+/*
+ * Written by hand, not by the core's builder, because readers ignore most of
+ * it.
+ */
 
 static void
 xet_make_footer(xet_make_shard_t *s, int full)

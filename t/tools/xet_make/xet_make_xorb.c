@@ -1,7 +1,7 @@
 
 /*
- * Xorbs: builds one from the data on the standard input, prints the table of
- * one, and decodes chunk records to raw bytes.
+ * Builds a xorb from the data on the standard input, prints the chunk table of
+ * a xorb, and decodes chunk records to raw bytes.
  */
 
 
@@ -42,7 +42,7 @@ xet_make_scheme(const char *s)
 }
 
 
-/* The names of the schemes, by number; null for a number without a scheme. */
+/* Prints the scheme names by number; null for a number that has no scheme. */
 
 int
 xet_make_schemes(int argc, char **argv)
@@ -105,7 +105,7 @@ xet_make_footer_v0(FILE *f, const xet_xorb_info_t *info)
 }
 
 
-/* records: if not NULL, the chunk headers are read from there. */
+/* If records is not NULL, the chunk headers are read from there. */
 
 static json_t *
 xet_make_chunks(const xet_xorb_info_t *info, const uint8_t *records)
@@ -143,7 +143,7 @@ xet_make_chunks(const xet_xorb_info_t *info, const uint8_t *records)
 }
 
 
-/* The output of several consecutive writers, as one xorb. */
+/* Totals over several consecutive writers whose output is one xorb. */
 
 typedef struct {
     xet_xorb_info_t  info;
@@ -206,8 +206,8 @@ xet_make_sum_hash(xet_make_sum_t *sum)
 
 
 /*
- * With large set, a xorb may exceed every limit of the writer: another writer
- * continues where the first one is full.
+ * If large is set, the xorb may exceed the limits of a writer: when one writer
+ * is full, another one continues.
  */
 
 static void
@@ -364,8 +364,8 @@ xet_make_xorb_info(int argc, char **argv)
 
 
 /*
- * Accepts any run of chunk records, not only a whole xorb: START and END count
- * from its first record.
+ * Accepts any run of chunk records, not only a complete xorb: START and END
+ * count from its first record.
  */
 
 int
