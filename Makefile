@@ -2,9 +2,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 #   make            the module for the packaged nginx, build/nginx/*.so
-#   make core       the protocol core alone, build/libxet.a
+#   make core       only the protocol core, build/libxet.a
 #   make unit       unit tests of the core, with ASan and UBSan
-#   make fuzz-replay  the fuzz targets over their corpora, likewise
+#   make fuzz-replay  the fuzz targets over their corpora, with ASan and UBSan
 #   make fuzz       the fuzz targets with libFuzzer, FUZZ_SECONDS each
 #   make bench      benchmarks, built with -O2 and run
 #   make tools      t/tools/*.c, build/tools/
@@ -12,7 +12,7 @@
 #   make test       installs missing packages, builds all, runs the tests of
 #                   TIER: quick, full, long, nightly; "full long" by default
 #   make clients    tests every real client of the registries, as a table
-#   make s3-servers installs object stores for the tests of S3
+#   make s3-servers installs object stores for the S3 tests
 #   make soak       random tenants, faults and damage against a model, for
 #                   SECONDS from a SEED; SANITIZE is address, undefined,
 #                   thread or empty; see t/soak/soak.pl
@@ -26,7 +26,7 @@
 #                   a release: tags the commit with the version first
 #   make clean
 #
-# WERROR=1 with any of them turns compiler warnings into errors.
+# WERROR=1 turns compiler warnings into errors, with any of these targets.
 #
 # Everything is built under BUILD.  No target needs root except "install", and
 # "test" and "run" if packages are missing.
@@ -40,7 +40,7 @@ CFLAGS =	-O2 -g
 NGINX =		/usr/sbin/nginx
 NGINX_SRC =	/usr/share/nginx/src
 
-# flags of an nginx other than the packaged one, which has its flags in
+# configure flags for an nginx other than the packaged one, whose flags are in
 # conf_flags
 NGINX_FLAGS =
 
@@ -48,9 +48,9 @@ MODULE_CC_OPT =	-g -O2 -fPIC -fstack-protector-strong -Wformat \
 		-Werror=format-security -D_FORTIFY_SOURCE=2
 MODULE_LD_OPT =	-Wl,-z,relro -Wl,-z,now -fPIC
 
-# The same for the client, which includes the core, and for the tools.  The C
-# library enables its checks only with optimization; dpkg-buildflags and others
-# may set other flags.
+# Hardening flags for the client, which includes the core, and for the tools.
+# The C library enables its checks only with optimization; dpkg-buildflags and
+# other callers may set other flags.
 
 HARDEN ?=	-fPIE -fstack-protector-strong -fstack-clash-protection \
 		-Wformat -Werror=format-security \
@@ -65,8 +65,8 @@ WERROR ?=
 
 # "make test" runs the tests of TIER, one or several, or TESTS:
 #
-#   quick     some of each folder, 5 minutes at most
-#   full      quick, and all except long and nightly, half an hour
+#   quick     some tests of each folder, 5 minutes at most
+#   full      all tests except long and nightly ones, half an hour
 #   long      files that take minutes: gigabytes, tables of clients, builds
 #   nightly   tests that seldom fail: packages, images, clang's analyzer, the
 #             soak, a build without zTensor
@@ -98,7 +98,8 @@ LONG =		api/amplification api/pipeline api/plan_large \
 
 NIGHTLY =	code/analyze code/soak ops/container ops/no_ztensor ops/package
 
-# files that also run with their stores in a bucket, in the same tier
+# test files that run a second time, in the same tier, with their store in a
+# bucket
 BUCKET =	api/batch api/cors api/dedup api/delete api/file_get \
 		api/file_put api/possess api/reconstruction api/repo api/token \
 		api/xorb_upload api/ztensor api/ztensor_verify clients/hub_rows \
@@ -134,7 +135,8 @@ MODULE :=	$(OUT)/nginx/ngx_http_xet_module.so
 export XET_BUILD := $(OUT)
 export NGINX_SRC
 
-# BLAKE3: the library, else the sources in the package of Debian 12
+# BLAKE3: the library if it is installed, else the sources in a Debian 12
+# package
 
 ifeq ($(XET_BLAKE3_DIR)$(shell pkg-config --exists libblake3 2>/dev/null || \
     echo none),)
@@ -197,7 +199,7 @@ CLI_INCS :=	$(sort $(dir $(CLI_SRCS:%=-I%))) \
 Q =		$(if $(V),,@)
 QUIET =		--no-print-directory $(if $(V),,-s)
 
-# both names of the target: BUILD may be an absolute path
+# names both forms of the target's path: BUILD may be an absolute path
 
 DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $(abspath $@) \
 		-MT $(patsubst $(CURDIR)/%,%,$(abspath $@))
@@ -365,7 +367,8 @@ $(TOOL_BINS): $(BUILD)/tools/%: $$(call host_objs,t/tools/$$*) \
 	$(Q)$(CC) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(CORE_LIBS) \
 		-lpthread -lm
 
-# The client of S3 uses the core, so the archive is linked once more.
+# The S3 client uses the core, so libxet.a appears a second time on the link
+# line.
 
 $(BUILD)/tools/xet_s3: CORE_LIBS := $(BUILD)/libxet.a $(CORE_LIBS) -lcurl
 $(BUILD)/tools/xet_s3: $(STORE_OBJS)
@@ -413,7 +416,7 @@ bench: $(BENCH_BINS)
 
 
 # Builds the module for the packaged nginx, outside of its tree.  nginx is
-# configured once per change of "config", of the flags, or of nginx itself;
+# configured again only when "config", the flags or nginx itself have changed;
 # after that nginx's own Makefile determines what to compile.
 
 # nginx itself sets -Werror; a later option overrides it.
@@ -468,7 +471,7 @@ $(NGINX_SRC)/src/core/nginx.h:
 # Builds a complete nginx with the module linked in, and with a sanitizer:
 # nginx-address, nginx-undefined, nginx-thread.  NGX_DEBUG_PALLOC turns every
 # allocation from a pool into one that ASan sees.  nginx-dev has no C sources,
-# so they are fetched, unless NGINX_SRC has them.
+# so they are downloaded, unless NGINX_SRC has them.
 
 ifneq ($(wildcard $(NGINX_SRC)/src/core/nginx.c),)
 FULL_SRC :=	$(NGINX_SRC)
@@ -527,13 +530,14 @@ soak: $(if $(SANITIZE),nginx-$(SANITIZE),build) tools cli
 	perl t/soak/soak.pl
 
 
-# New packages change what the checks above find, so make runs a second time.
+# Newly installed packages change what the checks above find, so make runs a
+# second time.
 
 test:
 	sh docker/setup.sh test
 	+$(MAKE) --no-print-directory test-all
 
-# The real clients are installed from their registries, once, in BUILD.
+# The real clients are installed once from their registries, in BUILD.
 
 test-all: build unit fuzz-replay tools cli check nginx-address
 	sh t/clients/setup.sh $(OUT)
@@ -541,7 +545,7 @@ test-all: build unit fuzz-replay tools cli check nginx-address
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
 	perl .ci/prove -j $(JOBS) $(TESTS)
 
-# ROWS='hf_xet @huggingface' selects the rows to run, all by default.
+# ROWS='hf_xet @huggingface' selects the rows to run; by default all rows run.
 
 clients: build tools cli
 	sh t/clients/setup.sh $(OUT) all
@@ -552,7 +556,7 @@ clients: build tools cli
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
 	perl t/clients/hub_matrix.pl $(ROWS)
 
-# STORES='garage radosgw' selects the stores to install, all by default.
+# STORES='garage radosgw' selects the stores to install; the default is all.
 
 s3-servers:
 	sh t/clients/s3_setup.sh $(OUT) $(STORES)
@@ -573,9 +577,9 @@ stop:
 
 # The packaged nginx reports its modules path.  conf/nginx.conf is a complete
 # example and must not replace a file of the same name.  The files in CONF_DIR
-# belong to the operator: a file that differs from the installed version, of
-# which share has a copy, is not overwritten.  SQL files of other versions are
-# removed; otherwise the folder would mix versions.
+# belong to the operator: a file that differs from the installed version is not
+# overwritten; SHARE has a copy of that version.  SQL files of other versions
+# are removed; otherwise the folder would mix versions.
 
 SHARE =		$(DESTDIR)$(PREFIX)/share/xet
 

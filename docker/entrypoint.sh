@@ -4,31 +4,31 @@
 
 # The entry point of the containers of docker/Dockerfile: runs nginx in the
 # foreground with conf/nginx.conf, adapted by the variables below.  It needs no
-# privileges, /data for persistent data, and /tmp for temporary data.
+# privileges, but /data for persistent data, and /tmp for temporary data.
 #
 #   URL_BASE     the URL that clients use; without it, URLs have the host of
-#                the request, which is for closed networks only
+#                the request, which is acceptable only in closed networks
 #   AUTH         token, or off: everyone who can connect may read and write
-#   HOSTS        accepted host names besides that of URL_BASE, with AUTH=off
-#                and for metrics: xet_hosts
-#   ADDR, PORT   address and port to listen on, 0.0.0.0 and 8080
-#   POSTGRES     the database, as a connection string of libpq; without it, a
+#   HOSTS        accepted host names in addition to that of URL_BASE, with
+#                AUTH=off and for metrics: xet_hosts
+#   ADDR, PORT   address and port to listen on, 0.0.0.0 and 8080 by default
+#   POSTGRES     the database, as a libpq connection string; without it, a
 #                PostgreSQL is started here, if the image has one
-#   POSTGRES_PASSWORD_FILE  file with its password
+#   POSTGRES_PASSWORD_FILE  file with the password of the database
 #   MIGRATE      no: the schema is migrated elsewhere
-#   KEYS         folder of url.key, dedup.key and token.key, /data/keys;
-#                missing ones are created if the folder is writable
+#   KEYS         folder of url.key, dedup.key and token.key, by default
+#                /data/keys; missing keys are created if it is writable
 #   LIMITS       on: the limits of conf/xet_limits.conf
-#   WORKERS      number of nginx workers, auto
-#   GRACE        seconds for requests to finish after TERM, 30
+#   WORKERS      number of nginx workers, auto by default
+#   GRACE        seconds for requests to finish after TERM, 30 by default
 #   EDGE         HOST:PORT of an origin: runs conf/edge.conf instead, which
 #                needs url.key and neither a store nor a database
-#   CACHE_SIZE   size of the cache of an edge, 500g
+#   CACHE_SIZE   size of the cache of an edge, 500g by default
 #
 # Logs are written to standard output, errors to standard error.  After TERM no
 # connection is accepted, uploads in progress finish, and then PostgreSQL
-# stops.  If nginx or PostgreSQL exits, the script stops both: the container
-# runtime is to restart the container.
+# stops.  If nginx or PostgreSQL exits, the script stops both, so that the
+# container runtime restarts the container.
 
 set -eu
 
@@ -61,7 +61,7 @@ die()
 }
 
 
-# Values are written to a configuration unquoted.
+# Checks a value, which is written to a configuration unquoted.
 
 check()
 {
@@ -112,8 +112,8 @@ check_variables()
 }
 
 
-# The secrets: mounted, or created at the first start.  The copies are readable
-# by this user only, whatever the modes of the mounted files.
+# Copies the secrets, which are mounted or created at the first start.  Only
+# this user can read the copies, whatever the modes of the mounted files.
 
 take_keys()
 {
@@ -160,7 +160,7 @@ make_key()
 }
 
 
-# Starts a PostgreSQL in this container, for its user only, on a socket.
+# Starts a PostgreSQL in this container, on a socket that only its user can use.
 
 start_postgresql()
 {
@@ -229,7 +229,7 @@ END
 }
 
 
-# A sleep that a signal can interrupt.
+# Sleeps until the time is over or a signal arrives.
 
 pause()
 {
@@ -257,7 +257,7 @@ take_password()
 }
 
 
-# The database may still be starting.
+# Migrates the schema; retries, since the database may still be starting.
 
 migrate()
 {
@@ -279,15 +279,15 @@ migrate()
 }
 
 
-# The text to replace must exist; otherwise a server could use another store,
-# or be open to everyone.
+# Replaces text of a configuration.  The text must exist; otherwise a server
+# could use another store, or be open to everyone.
 
 replace()
 {
     grep -qF -- "$2" "$1" \
         || die "$1 does not contain \"$2\"; use the file of this version"
 
-    # escape the text: no character is special
+    # escape all special characters of the text
 
     text=$(printf '%s' "$2" | sed 's/[][\.*^$|]/\\&/g')
     with=$(printf '%s' "$3" | sed 's/[\\&|]/\\&/g; $!s/$/\\/')
@@ -367,7 +367,7 @@ write_edge()
 }
 
 
-# Stops both servers in order; requests that do not finish in time are aborted.
+# Stops nginx, then PostgreSQL; aborts requests that do not finish in time.
 
 stop()
 {
@@ -393,7 +393,8 @@ stop()
 }
 
 
-# A child that has exited is reaped by the wait for the sleep.
+# Waits up to $2 seconds for the child $1 to exit.  While the shell waits for
+# "sleep", it also reaps this child if it has exited; kill -0 then fails.
 
 wait_gone()
 {

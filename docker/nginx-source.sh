@@ -6,10 +6,10 @@
 #
 #   sh docker/nginx-source.sh build/nginx-src
 #
-# nginx-dev has the headers and build scripts, but no C sources, and an nginx
-# with a sanitizer has to be compiled.  apt knows the origin of the package;
-# its source is requested from there, with separate package lists, so that
-# those of the system are not changed.
+# nginx-dev has the headers and build scripts, but no C sources, which are
+# needed to compile an nginx with a sanitizer.  apt knows the origin of the
+# installed package; the source package is downloaded from there.  Separate
+# package lists are used, so that the lists of the system are not changed.
 
 set -eu
 
@@ -23,7 +23,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# readable by the user that apt downloads as
+# the user that apt downloads as must be able to read this folder
 
 chmod 755 "$work"
 mkdir -p "$work/sources.list.d" "$work/lists/partial" "$work/src"
@@ -48,10 +48,10 @@ set -- -qq -o Dir::Etc::SourceList=/dev/null \
     -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=
 
 # The packaged version is tried first.  A mirror may lack the source of a
-# security update; then another revision of the same nginx is used, which is
-# sufficient, since the resulting build is self-contained.  The last choice is
-# the archive of nginx's own files, which mirrors keep longest.  apt has then
-# already downloaded and verified it.
+# security update; then another revision of the same nginx version is used,
+# which is sufficient, since the resulting build is self-contained.  The last
+# choice is the source archive of nginx itself (*.orig.tar): mirrors keep it
+# longest, and apt has already downloaded and verified it by then.
 
 original()
 {

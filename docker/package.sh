@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Builds packages for the Debian that this runs on:
+# Builds packages for the Debian release of this machine:
 #
 #   [OUT=build/deb] [REVISION=1] [KEEP=1] sh docker/package.sh
 #   [OUT=build/deb] [TAG=1] sh docker/package.sh dist
@@ -10,14 +10,15 @@
 # The first form writes libnginx-mod-http-xet and xet-tools to OUT.  KEEP
 # reuses the objects of the previous build.
 #
-# "dist" only packs the sources, from which the packages are built, as a tar
-# file with a folder of its own.  TAG makes it a release: it tags the commit
-# with the version, and packs that commit.  It refuses a tree with changes, a
-# version without release notes, and a tag that points to another commit.
+# "dist" only packs the sources, as a tar file with one top-level folder.  The
+# packages can be built from this file.  With TAG it makes a release: it tags
+# the commit with the version, and packs that commit.  It fails if the tree has
+# changes, if the version has no release notes, and if the tag exists for
+# another commit.
 #
 # The version is that of src/core/base/xet_base.h; docker/debian/changelog must
 # have an entry for it.  The Debian release is appended to the version, so that
-# a package for 12 is older than the same one for 13.
+# dpkg considers a package for 12 older than the same package for 13.
 
 set -eu
 
@@ -37,7 +38,7 @@ die()
 }
 
 
-# The sources, without files of builds or runs.
+# The sources, without files that builds or runs create.
 
 files="config LICENSE Makefile README.md conf docker docs sql src t .ci
     .editorconfig .github .gitignore"
@@ -51,7 +52,7 @@ pack()
 }
 
 
-# Tags the commit, for a release.  A repeated call changes nothing.
+# Tags the commit for a release.  A repeated call changes nothing.
 
 tag()
 {
@@ -103,8 +104,8 @@ esac
 
 tree=$out/$name-$version
 
-# Objects that were built with other flags or rules cannot be reused; make
-# only checks sources.
+# Objects that were built with other flags or rules cannot be reused, but make
+# checks only whether sources have changed.
 
 way=$( (cd "$root" && cat Makefile config docker/debian/rules \
         && dpkg-buildflags) | cksum)
@@ -119,7 +120,8 @@ rm -rf "$tree"
 pack "$name-$version" | tar -x -f - -C "$out"
 cp -R "$tree/docker/debian" "$tree/debian"
 
-# an entry for this Debian, one second after the entry of the sources
+# a changelog entry for this Debian release, one second later than the entry in
+# the sources
 
 first=$(sed -n '/^ -- /{p;q}' "$root/docker/debian/changelog")
 seconds=$(($(date -d "${first#*>  }" +%s) + revision))

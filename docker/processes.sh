@@ -1,12 +1,12 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-# Finds the processes of a folder of docker/run.sh, for scripts that read this
-# file with "."; $dir is that folder, without links.
+# Functions that find the processes that docker/run.sh has started in a folder,
+# for scripts that source this file; $dir is the folder, with symlinks resolved.
 #
-# A pid file alone does not identify a server: the pid may belong to another
-# process by now, above all in a container, where pids are small.  Besides, the
-# children of a killed master keep running.  No permission to trace other
-# processes is needed, since root in a container may lack it.
+# A pid file alone does not identify a server: the pid may by now belong to
+# another process, above all in a container, where pids are small.  Also, the
+# children of a killed master keep running.  The functions work without
+# permission to trace other processes, which root may lack in a container.
 
 
 is_root()
@@ -34,7 +34,7 @@ title()
 }
 
 
-# The master; its arguments contain the prefix in DIR.
+# Prints the pid of the nginx master; its arguments contain the prefix in DIR.
 
 nginx_master()
 {
@@ -47,9 +47,9 @@ nginx_master()
 }
 
 
-# The master and its children, or the children that it left.  All are in the
-# session that the master created, and no new process gets the id of an
-# existing session.
+# Prints the pids of the nginx master and its children, or of the children of a
+# dead master.  All are in the session that the master created, and a new
+# process never gets the id of an existing session.
 
 nginx_pids()
 {
@@ -61,7 +61,7 @@ nginx_pids()
 
     if [ -d "/proc/$pid" ] && [ -z "$(nginx_master)" ]; then
 
-        # a zombie has no title, and may have left children
+        # a zombie has no title, and its children may still run
 
         [ -z "$(title "$pid")" ] || return 0
     fi
@@ -78,7 +78,8 @@ nginx_pids()
 }
 
 
-# The postmaster and its children: their working directory is DIR/pg.
+# Prints the pids of the postmaster and its children, whose working directory is
+# DIR/pg.
 
 pg_pids()
 {

@@ -11,13 +11,13 @@
 # ADDR:PORT; then uploads a file and downloads it.  A second run reuses the
 # data in DIR, with the current module, also after a crash.  Servers with
 # another DIR and PORT are not affected.  "sh docker/stop.sh" stops the servers
-# of DIR.
+# in DIR.
 #
 # With STORE_URL=s3://bucket[/prefix] the xorbs are in an existing bucket of
 # the object store at S3_ENDPOINT (http[s]://host:port), with S3_KEY and
-# S3_SECRET, and optionally S3_REGION (us-east-1).  S3_MODE=presigned: clients
-# exchange xorbs directly with the object store; proxy, the default: through
-# nginx.
+# S3_SECRET, and optionally S3_REGION (us-east-1).  With S3_MODE=presigned
+# clients exchange xorbs directly with the object store, with S3_MODE=proxy, the
+# default, through nginx.
 #
 # URL is the URL that clients use, if it is not http://ADDR:PORT, for example
 # behind a proxy.  With a wildcard ADDR (0.0.0.0) and no URL, URLs have the
@@ -28,13 +28,13 @@
 #   DIR/store    xorbs               DIR/nginx/xet   keys, included files
 #   DIR/env      for the client xet  DIR/nginx/logs
 #
-# Users, if this runs as root: the cluster belongs to the user postgres, since
-# PostgreSQL refuses root.  The master of nginx stays root, and only root can
-# read the keys; its workers and the store belong to www-data.  Connections to
-# PostgreSQL are trusted, because the folder of the socket restricts access:
-# postgres owns it, and only the group www-data may enter it.  If another user
-# runs this, everything belongs to that user, and the folder is closed to
-# others.
+# Users, if root runs this script: the cluster belongs to the user postgres,
+# since PostgreSQL does not run as root.  The nginx master runs as root, and
+# only root can read the keys; the workers run as www-data, which owns the
+# store.  Connections to PostgreSQL are trusted, because the folder of the
+# socket restricts access: postgres owns it, and only the group www-data may
+# enter it.  If another user runs this script, everything belongs to that user,
+# and the folder is closed to others.
 
 set -eu
 
@@ -64,8 +64,8 @@ die()
 
 
 # Sets the address to listen on, the URL for local requests, and the base of
-# xorb URLs.  A wildcard address has no certain base: URLs then have the host
-# of the request.
+# xorb URLs.  With a wildcard address the base is not known: URLs then have the
+# host of the request.
 
 find_urls()
 {
@@ -88,7 +88,8 @@ find_urls()
     allow=
     hosts=${HOSTS:+ $HOSTS}
 
-    # without URL and HOSTS: the names that other machines use for this one
+    # without URL and HOSTS, accept the names that other machines use for this
+    # machine
 
     if [ -z "$base$hosts" ]; then
         for name in $(hostname 2>/dev/null) $(hostname -f 2>/dev/null); do
@@ -120,7 +121,8 @@ find_urls()
         base=${base:-$url}
     esac
 
-    # requests of this machine to an address of its own come from that address
+    # requests of this machine to one of its own addresses come from that
+    # address
 
     case $host in 0.0.0.0 | :: | 127.0.0.1 | ::1 | *[!0-9a-fA-F.:]*) ;;
     *[.:]*)
@@ -129,8 +131,8 @@ find_urls()
 }
 
 
-# The object store, if any.  Values written to configuration files must not
-# contain special characters.
+# Checks the settings of the object store, if there is one.  Values written to
+# configuration files must not contain special characters.
 
 find_store()
 {
@@ -166,8 +168,8 @@ find_store()
 }
 
 
-# Checks that ADDR:PORT is free, before anything is built.  If a server of DIR
-# uses it, that server will be stopped in time.
+# Checks that ADDR:PORT is free, before anything is built.  A server in DIR may
+# use it, since that server will be stopped in time.
 
 check_port()
 {
@@ -200,7 +202,8 @@ is_ours()
 }
 
 
-# Whether those users can reach DIR; they can't below /root, for example.
+# Checks whether postgres and www-data can reach a folder; below /root, for
+# example, they can't.
 
 reachable()
 {
@@ -242,7 +245,8 @@ make_dir()
 }
 
 
-# Programs of the version that created the cluster, else the newest.
+# Finds the PostgreSQL programs of the version that created the cluster, or the
+# newest version if there is no cluster.
 
 find_postgresql()
 {
@@ -263,8 +267,9 @@ find_postgresql()
 }
 
 
-# The path of a socket is limited to 107 bytes.  If it is longer, the socket is
-# in /tmp, in a folder with an unpredictable name.
+# Creates the folder of the PostgreSQL socket.  The path of a socket is limited
+# to 107 bytes.  If the path in DIR is longer, the folder is in /tmp and has an
+# unpredictable name.
 
 make_socket_dir()
 {
@@ -381,8 +386,7 @@ END
 }
 
 
-# The value of xet_store, and the additional configuration of a bucket, as sed
-# commands.
+# Prints sed commands that set xet_store and add the configuration of a bucket.
 
 store_lines()
 {
@@ -468,8 +472,8 @@ write_conf()
             to=$dir/nginx/conf/nginx.conf
         fi
 
-        # through placeholders, since a value may contain text that is still to
-        # be replaced
+        # first replace the text by placeholders, since a value may contain text
+        # that a later command replaces
 
         sed -f "$dir/nginx/store.sed" "$file" \
             | sed -e "s|listen 127\.0\.0\.1:8080;|listen @ADDR@:@PORT@;|" \
@@ -530,8 +534,8 @@ start_nginx()
 }
 
 
-# Variables for clients, for ".  DIR/env".  Values need no escaping within the
-# quotes: see find_urls() and make_dir().
+# Writes DIR/env, which sets variables for clients in a shell that sources it.
+# Values need no escaping within the quotes: see find_urls() and make_dir().
 
 write_env()
 {
@@ -564,8 +568,8 @@ wait_healthy()
 }
 
 
-# Installs the usual Xet client, separate from the system's Python.  Without a
-# network the server starts all the same.
+# Installs the usual Xet client, separate from the system's Python.  If there is
+# no network, the server is started without a client.
 
 make_client()
 {
@@ -584,8 +588,8 @@ make_client()
 }
 
 
-# Transfers a file up and down by plain HTTP, then by the Xet client, and a
-# part of it as that client requests it.
+# Uploads and downloads a file by plain HTTP, then with the Xet client, and
+# downloads a part of the file like that client.
 
 round_trip()
 {
@@ -619,7 +623,7 @@ round_trip()
              "the server was tested with curl only"
     fi
 
-    # any HTTP client can fetch a part of a xorb by a signed URL
+    # any HTTP client can fetch a part of a xorb with a signed URL
 
     if [ "${s3_mode:-proxy}" = presigned ]; then
         return
@@ -650,7 +654,7 @@ check_port
 
 sh "$root/docker/setup.sh" run
 
-# Several runs may be concurrent; the lock serializes their builds.
+# The lock serializes the builds of concurrent runs.
 
 mkdir -p "$build"
 "$lock" "$build/.lock" make -s -C "$root" -j "$(nproc)" BUILD="$build" \

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Creates the secrets of docker/compose.yaml and of docker/kubernetes as files;
-# existing ones are kept:
+# existing files are kept:
 #
 #   sh docker/secrets.sh [FOLDER]
 #

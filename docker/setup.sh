@@ -9,8 +9,8 @@
 #   sh docker/setup.sh run     and to run a server (make run)
 #   sh docker/setup.sh test    and to run all tests (make test)
 #
-# If nothing is missing, it changes nothing and asks no questions, so other
-# scripts may start with it.
+# If nothing is missing, the script changes nothing; it never asks questions.
+# So other scripts may start with it.
 #
 # The packages of nginx and PostgreSQL start and enable services when they are
 # installed.  Only their programs are needed here, and port 80 and the cluster
@@ -38,7 +38,7 @@ installed()
 }
 
 
-# package, why
+# $1: package, $2: what it is needed for
 
 need()
 {
@@ -49,7 +49,8 @@ need()
 }
 
 
-# program, its packages, why; the program may have been installed otherwise
+# $1: program, $2: packages that have it, $3: what it is needed for.  The
+# program may have been installed without these packages.
 
 need_program()
 {
@@ -115,8 +116,8 @@ list()
         need_program promtool prometheus        'to check metrics and alerts'
     esac
 
-    # an nginx built from source, as by "make asan", links libraries that
-    # nginx-dev has installed
+    # an nginx that is built from source, for example by "make asan", is linked
+    # with libraries that nginx-dev depends on
 }
 
 
@@ -152,8 +153,8 @@ cleanup()
         rm -f "$cluster"
     fi
 
-    # the packages have enabled these services, though policy-rc.d prevented a
-    # start
+    # the packages have enabled these services, although policy-rc.d kept them
+    # from starting
 
     for service in $services; do
         if [ -e "/etc/init.d/$service" ]; then
@@ -185,8 +186,7 @@ fi
 
 blake3=$(blake3_package)
 
-# The first check is silent: usually nothing is missing, and that must be
-# quick.
+# The first check is silent, and must be quick: usually nothing is missing.
 
 list > /dev/null
 
@@ -215,7 +215,8 @@ trap 'exit 1' HUP INT TERM
 
 apt-get update -qq < /dev/null
 
-# Which package has BLAKE3 may be known only after the update of the lists.
+# The package that has BLAKE3 may be known only after the update of the package
+# lists.
 
 blake3=$(blake3_package)
 missing=

@@ -7,8 +7,8 @@
 #   [DIR=./.run] [GRACE=30] sh docker/stop.sh [nginx|postgresql]
 #
 # nginx has GRACE seconds to finish its requests; then PostgreSQL is shut down.
-# With an argument, only that server is stopped.  Processes left by a killed
-# master are stopped as well.
+# With an argument, the script stops only that server.  It also stops the
+# remaining children of a killed master.
 
 set -eu
 
@@ -23,7 +23,8 @@ dir=$(cd "$dir" && pwd -P)
 . "$root/docker/processes.sh"
 
 
-# command that lists pids, seconds; returns 0 once the list is empty
+# $1: command that lists pids, $2: seconds to wait.  Returns 0 as soon as the
+# list is empty.
 
 wait_gone()
 {
@@ -37,7 +38,8 @@ wait_gone()
 }
 
 
-# signal, command that lists pids; a process may exit before the signal is sent
+# $1: signal, $2: command that lists pids.  A process may exit before the signal
+# is sent.
 
 signal()
 {
@@ -58,7 +60,8 @@ stop_nginx()
 {
     all=nginx_pids
 
-    # the master stops its workers; it would replace workers that exit
+    # signal only the master, which stops its workers; it would replace workers
+    # that exit
 
     if [ -n "$(nginx_master)" ]; then
         signal QUIT nginx_master
@@ -88,20 +91,21 @@ stop_postgresql()
 
     else
 
-        # Children of a killed postmaster exit by themselves, except busy ones;
-        # no other postmaster can start while they have the shared memory.
+        # Children of a killed postmaster exit by themselves, except those that
+        # are busy.  No other postmaster can start while children use the shared
+        # memory.
 
         wait_gone pg_pids 2 || signal QUIT pg_pids
         wait_gone pg_pids 5 || signal KILL pg_pids
         wait_gone pg_pids 5 || still pg_pids
 
-        # these files prevent a start if the pid in them now belongs to another
-        # program
+        # these files would prevent a start if the pid in them now belongs to
+        # another program
 
         rm -f "$dir/pg/postmaster.pid" "$socket"/.s.PGSQL.*
     fi
 
-    # only a folder that docker/run.sh created, and only if it is empty
+    # remove only a folder that docker/run.sh created, and only if it is empty
 
     case $socket in /tmp/xet-pg.*)
         rmdir "$socket" 2>/dev/null || :
