@@ -163,7 +163,7 @@ void xet_jwk_destroy(xet_jwk_t *key);
 
 xet_jwk_alg_t xet_jwk_alg(const xet_jwk_t *key);
 
-/* Returns the id, which has no NUL and is valid as long as key. */
+/* Returns the id, which contains no NUL and is valid as long as key. */
 const uint8_t *xet_jwk_id(const xet_jwk_t *key, size_t *len);
 
 /* Returns whether a key in the configuration may have this id. */
@@ -268,7 +268,10 @@ xet_status_t xet_jwk_set_add_jwks(xet_jwk_set_t *set, const uint8_t *text,
 
 size_t xet_jwk_set_count(const xet_jwk_set_t *set);
 
-/* Returns key i, which must be below the count, in order of addition. */
+/*
+ * Returns key i, which must be below the count.  Keys are numbered in the order
+ * in which they were added.
+ */
 const xet_jwk_t *xet_jwk_set_get(const xet_jwk_set_t *set, size_t i);
 
 
@@ -387,7 +390,7 @@ void xet_token_digest(const uint8_t *key, const uint8_t *token, size_t len,
  */
 int xet_token_repo_ok(const uint8_t *repo, size_t len);
 
-/* Returns the word of a scope in the claim "scope". */
+/* Returns the name of a scope, as used in the "scope" claim. */
 const char *xet_scope_name(xet_scope_e scope);
 
 /* Parses a scope: sets *scope and returns 1; returns 0 for unknown text. */
@@ -639,8 +642,8 @@ xet_status_t xet_sigv4_query(char *dst, size_t size, const xet_sigv4_t *r,
  * xet_bucket.c: a leaky bucket that limits the bytes per period.
  *
  * The bucket holds the bytes that were sent and have not leaked yet.  It leaks
- * at a constant rate, a full bucket per period.  A client that has sent
- * nothing for a period may send a full bucket at once.
+ * at a constant rate, a full bucket per period.  A client that has sent nothing
+ * for a period may send the bytes of a full bucket without waiting.
  */
 
 typedef struct {

@@ -811,8 +811,8 @@ xet_jwk_put(uint8_t *dst, const char *text)
 
 
 /*
- * Writes a number of the key as base64url of at least len big-endian bytes.  A
- * len of 0 means that the parameter is a byte string and not a number.
+ * Writes a parameter of the key as base64url of at least len big-endian bytes.
+ * A len of 0 means that the parameter is a byte string and not a number.
  * Returns the end of the text, or NULL on errors and when dst is NULL.
  */
 

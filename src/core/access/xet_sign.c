@@ -40,13 +40,16 @@
 #error a longer key has to be hashed first
 #endif
 
-/* "<namespace>/<name>\n<expiry>\n" */
+/* maximum length of "<namespace>/<name>\n<expiry>\n" */
 #define XET_SIGN_TEXT_MAX                                                     \
     (XET_SIGN_NS_MAX + 1 + XET_XORB_NAME_MAX + 1 + XET_DECIMAL_MAX + 1)
 
 #define XET_SIGN_MAC_CHARS  xet_base64_encoded(XET_SIGN_MAC_LEN)
 
-/* "/xorbs/<ns>/<aa>/<name>?r=&e=<expiry>&k=<id>&s=<mac>" without ranges */
+/*
+ * maximum length of "/xorbs/<ns>/<aa>/<name>?r=&e=<expiry>&k=<id>&s=<mac>"
+ * without the ranges
+ */
 #define XET_SIGN_URL_MAX                                                      \
     (7 + XET_SIGN_NS_MAX + 4 + XET_XORB_NAME_MAX + 4 + 3 + XET_DECIMAL_MAX    \
      + 3 + XET_SIGN_ID_MAX + 3 + XET_SIGN_MAC_CHARS)

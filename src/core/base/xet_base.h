@@ -592,7 +592,10 @@ typedef struct {
 } xet_buf_t;
 
 
-/* node_size: size of the first node, 0 for a default of 4 KiB. */
+/*
+ * Initializes an empty buffer.  node_size is the size of the first node; 0
+ * means 4 KiB.
+ */
 void xet_buf_init(xet_buf_t *b, xet_alloc_pt alloc, void *data,
     size_t node_size);
 
@@ -644,7 +647,10 @@ void xet_json_object_end(xet_json_t *j);
 void xet_json_array_begin(xet_json_t *j);
 void xet_json_array_end(xet_json_t *j);
 
-/* key: a C string that needs no escaping, in practice a literal. */
+/*
+ * Write a key.  xet_json_key() takes a C string that needs no escaping, in
+ * practice a literal.
+ */
 void xet_json_key(xet_json_t *j, const char *key);
 void xet_json_key_n(xet_json_t *j, const uint8_t *key, size_t len);
 
@@ -713,8 +719,8 @@ size_t xet_utf8_feed(xet_utf8_t *u, const uint8_t *p, size_t len);
 /*
  * Returns whether a well-formed character begins at p, which has len bytes, at
  * least one.  Sets *n to the length of the character.  If the bytes are
- * ill-formed, sets *n to the number of bytes that one U+FFFD replaces: a
- * truncated character, as long as possible, or one byte.
+ * ill-formed, sets *n to the number of bytes that one U+FFFD replaces: the
+ * longest possible truncated character, or one byte.
  */
 int xet_utf8_character(const uint8_t *p, size_t len, size_t *n);
 
@@ -738,7 +744,7 @@ uint8_t *xet_base64_encode(uint8_t *dst, const uint8_t *src, size_t len);
 
 /*
  * Writes xet_base64_decoded(len) bytes and returns 1.  Returns 0 when src is
- * not valid base64url; even then dst may have been written to.
+ * not valid base64url; dst may then have been overwritten.
  */
 int xet_base64_decode(uint8_t *dst, const uint8_t *src, size_t len);
 

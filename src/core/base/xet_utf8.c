@@ -4,8 +4,8 @@
  *
  * Purpose:    checks a text that arrives in several parts, without joining
  *             them.
- * States:     between two characters, or inside a character: then the state
- *             has the number of missing bytes, and the bounds of the next
+ * States:     between two characters, or inside a character, in which case the
+ *             state has the number of missing bytes, and the bounds of the next
  *             byte.
  * Ownership:  the text is only read.
  * Threads:    one at a time.

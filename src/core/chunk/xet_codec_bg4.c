@@ -2,8 +2,8 @@
 /*
  * Byte grouping of 4, then an LZ4 frame: the codec of XET_SCHEME_BG4_LZ4.
  *
- * Purpose:    compresses arrays of numbers, whose bytes of the same
- *             significance are alike.
+ * Purpose:    compresses arrays of numbers, in which bytes of the same
+ *             significance are similar.
  * States:     none.
  * Ownership:  the codec owns the context, a buffer for the grouped bytes of
  *             one chunk.

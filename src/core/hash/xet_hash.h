@@ -297,9 +297,9 @@ void xet_merkle_finish(xet_merkle_t *m, xet_hash_t *root);
  * compute the new file hash without the other chunks (docs/protocol.md, range
  * edits).
  *
- * A level keeps on its left the nodes whose group may begin before the run,
- * and on its right the nodes whose group may end after the run.  The nodes
- * between are grouped and make the level above.  Both ends of this middle are
+ * A level keeps on its left the nodes whose group may begin before the run, and
+ * on its right the nodes whose group may end after the run.  The nodes in the
+ * middle are grouped and form the level above.  Both ends of the middle are
  * stable cuts; a stable cut ends a group, no matter where grouping began.
  */
 
@@ -369,10 +369,10 @@ typedef struct {
 
 
 /*
- * max limits the total number of nodes in the builder and in all finished
- * subtrees.  If a node would exceed the limit, the call returns XET_NOMEM and
- * sets over.  A node takes 40 bytes in arrays that double when full, and
- * another 40 bytes in the finished subtree.
+ * Initializes a builder.  max limits the total number of nodes in the builder
+ * and in all finished subtrees.  If a node would exceed the limit, the call
+ * returns XET_NOMEM and sets over.  A node takes 40 bytes in arrays that double
+ * when full, and another 40 bytes in the finished subtree.
  */
 void xet_subtree_init(xet_subtree_builder_t *b, const xet_suite_t *suite,
     xet_alloc_pt alloc, void *data, size_t max);

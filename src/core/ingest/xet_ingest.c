@@ -8,8 +8,8 @@
  *               IDLE        nothing; the chunker cuts the next chunk
  *               LOOK        look the chunk up in the table of known chunks;
  *                           query the caller about the chunk at most once
- *               STORE_HELD  store the known chunks that were held back, see
- *                           "Fragmentation": too few of them came in a row
+ *               STORE_HELD  store the known chunks that were held back,
+ *                           because their run is too short ("Fragmentation")
  *               STORE       add the chunk to the xorb; complete a full xorb
  *                           first
  * Ownership:  the creator owns the ingest.  A chunk that lies in one piece of
@@ -30,9 +30,9 @@
 /*
  * Fragmentation.  Reading a file costs one request per term, so terms must not
  * be short.  While the last 128 terms have at least 8 chunks on average, a
- * known chunk is used at once.  Otherwise a run of known chunks is held back
- * until it has 8 chunks (at most 1 MiB).  A run that ends earlier is stored
- * again, so that the term of the xorb being written becomes longer.
+ * known chunk is used immediately.  Otherwise a run of known chunks is held
+ * back until it has 8 chunks (at most 1 MiB).  A run that ends earlier is
+ * stored again, so that the term of the xorb being written becomes longer.
  *
  * A thrifty ingest uses a short run only if it has saved 8 chunks for each
  * term of the file, including the term of that run; at the start of a file it
@@ -300,7 +300,7 @@ xet_ingest_scan(xet_ingest_t *in, const uint8_t *data, size_t len,
 }
 
 
-/* Adds bytes to the open chunk, which is complete when cut is set. */
+/* Adds bytes to the open chunk.  If cut is set, the chunk is then complete. */
 
 static xet_status_t
 xet_ingest_cut(xet_ingest_t *in, const uint8_t *data, size_t len, int cut)

@@ -352,13 +352,12 @@ xet_status_t xet_plan_trim(xet_plan_t *p, unsigned which,
 xet_status_t xet_plan_finish(xet_plan_t *p);
 
 /*
- * The checks of xet_plan_finish(), which xet_plan_spool_sort() also uses.
- * xet_plan_cover() checks that the terms cover the needed bytes, and sets
- * skip.  xet_plan_agree() checks that the stored position of t is consistent
- * with two terms of the same xorb: prev, the previous term in the order of
- * chunks, and last, the term that ends last in the range so far.  Errors:
- * XET_PLAN_DAMAGED when the check fails, XET_PLAN_CHANGED when t is of another
- * copy of the xorb.
+ * Do the checks of xet_plan_finish(), which xet_plan_spool_sort() also needs.
+ * xet_plan_cover() checks that the terms cover the needed bytes, and sets skip.
+ * xet_plan_agree() checks that the stored position of t is consistent with two
+ * terms of the same xorb: prev, the previous term in the order of chunks, and
+ * last, the term that ends last in the range so far.  Errors: XET_PLAN_DAMAGED
+ * when the check fails, XET_PLAN_CHANGED when t is of another copy of the xorb.
  */
 xet_status_t xet_plan_cover(xet_plan_t *p);
 xet_status_t xet_plan_agree(const xet_term_t *t, const xet_term_t *prev,
@@ -394,10 +393,10 @@ int xet_plan_xorb_begins(const xet_plan_t *p, uint32_t i);
  * chunks and exactly their bytes, every term still lies in one range, and no
  * two ranges of a xorb begin at the same chunk.
  *
- * A client that requests all ranges of a v2 entry at once lists the ranges in
- * one header, with up to 18 bytes per range: 400 ranges fit in the 8 KiB that
- * nginx accepts by default.  Returns XET_INTERNAL if max is 0, or if the plan
- * is in a file.
+ * A client that requests all ranges of a v2 entry in one request lists the
+ * ranges in one header, with up to 18 bytes per range: 400 ranges fit in the 8
+ * KiB that nginx accepts by default.  Returns XET_INTERNAL if max is 0, or if
+ * the plan is in a file.
  */
 xet_status_t xet_plan_limit(xet_plan_t *p, uint32_t max);
 
@@ -495,8 +494,8 @@ void xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
  * bytes plus one URL.  b is used only during the call.  It is either newly
  * initialized, or the buffer of the previous piece.
  *
- * XET_AGAIN: more pieces follow.  XET_OK: the body is complete; further calls
- * add nothing.  Any other status is an error, after which the whole body is
+ * XET_AGAIN: more pieces follow.  XET_OK: the body is complete; later calls add
+ * nothing.  Any other status is an error, after which the whole body is
  * useless: XET_NOMEM, an error that url has returned, or an error from reading
  * the plan's file.  XET_INTERNAL for a kind that does not match the plan, for
  * XET_PLAN_V2 with a group of 0, and for a call after an error.

@@ -6,8 +6,8 @@
  * Then terms that touch or overlap are merged.  So every term lies inside one
  * range, and no two ranges of a xorb begin at the same chunk, as clients
  * require.  The order depends only on the terms, so equal requests give equal
- * plans.  Terms of a xorb that contradict each other are an error: the bytes
- * of one of them would be wrong.
+ * plans.  Terms of a xorb that contradict each other are an error, because the
+ * bytes of one term would be wrong.
  *
  * The plan owns the array of keys and ranges; its memory comes from the
  * allocator of the plan.  One thread at a time.

@@ -8,7 +8,7 @@
  *     putting   the terms still in memory are written to the file
  *     sorting   as many terms as the room holds are read, sorted, and
  *               appended as a run
- *     merging   all runs are merged at once; they share the room
+ *     merging   all runs are merged in one pass; they share the room
  *     sorted
  *
  * The terms are sorted by xorb and chunk.  So the ranges of a xorb follow each

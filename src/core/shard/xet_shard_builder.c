@@ -5,8 +5,8 @@
  * Every function appends one record of 48 bytes (the footer: 200) with all its
  * reserved bytes zero; xet_shard_build_xorb_block() appends the records of a
  * block.  The caller chooses the order: header, file blocks, bookend, xorb
- * blocks, bookend, and a footer if one is wanted.  There is no state except
- * the buffer.  Writes to a failed buffer are ignored, so the caller checks
+ * blocks, bookend, and optionally a footer.  There is no state except the
+ * buffer.  Writes to a failed buffer are ignored, so the caller checks
  * xet_buf_status() once, at the end.
  *
  * The caller owns the buffer; one thread at a time.

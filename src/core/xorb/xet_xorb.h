@@ -56,10 +56,10 @@ void xet_xorb_verifier_destroy(xet_xorb_verifier_t *v);
 
 /*
  * Returns XET_OK, or the first error, which every later call repeats.  *stored
- * is set to the number of leading bytes of data that belong to the chunk
- * region and must be stored; the rest is footer.  *stored may include bytes of
- * a chunk that later turns out to be invalid.  The sum over all calls does not
- * depend on the split, either.
+ * is set to the number of leading bytes of data that belong to the chunk region
+ * and must be stored; the remaining bytes are the footer.  *stored may include
+ * bytes of a chunk that later turns out to be invalid.  The sum over all calls
+ * does not depend on the split, either.
  *
  * A footer must be complete, be followed by its length, and agree with the
  * chunks in every byte except its 16 spare bytes.
@@ -110,9 +110,9 @@ int xet_xorb_writer_fits(const xet_xorb_writer_t *w, size_t len);
  * XET_SCHEME_AUTO for the one with the smallest result; a chunk that does not
  * shrink is stored plain.  hash is the chunk's hash, or NULL to compute it.
  *
- * XET_XORB_RAW_LEN, XET_XORB_CHUNKS or XET_XORB_SIZE when the chunk does not
- * fit, XET_XORB_SCHEME, XET_NOMEM: these errors leave the writer unchanged.
- * An error of the callback stays until reset.
+ * Errors that leave the writer unchanged: XET_XORB_RAW_LEN, XET_XORB_CHUNKS or
+ * XET_XORB_SIZE when the chunk does not fit; XET_XORB_SCHEME; XET_NOMEM.  An
+ * error of the callback stays until reset.
  */
 xet_status_t xet_xorb_writer_add(xet_xorb_writer_t *w, const uint8_t *data,
     size_t len, unsigned scheme, const xet_hash_t *hash);

@@ -14,8 +14,8 @@
  * Ownership:  the caller owns the structure, which points to its info.
  * Threads:    one at a time.
  *
- * The 16 spare bytes may have any value: the draft has zeros there, other
- * implementations a nonce.
+ * The 16 spare bytes may have any value: the draft has zeros there, while other
+ * implementations write a nonce.
  */
 
 #include <string.h>
