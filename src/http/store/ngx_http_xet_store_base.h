@@ -24,7 +24,5 @@ void ngx_http_xet_store_report(const xet_s3_report_t *one);
 /* Logs a warning if the clock of the object store differs from ours. */
 void ngx_http_xet_store_skew(ngx_http_xet_store_t *store, ngx_log_t *log);
 
-uint64_t ngx_http_xet_store_clock(void);
-
 
 #endif /* _NGX_HTTP_XET_STORE_BASE_H_INCLUDED_ */
