@@ -1,11 +1,11 @@
 -- The tables of a store: version 1 of the schema "xet".
 --
 -- "xet migrate" applies this file once, after migrate.sql, which creates the
--- schema and the table xet.migrations.  A change of the tables is a new file,
--- 0002_name.sql, and never an edit of this one; migrate.sql has the rules.
--- The functions that the module calls are in the other files.  This file has
--- only the trigger functions, which keep the tables consistent, whatever
--- program writes to them.
+-- schema and the table xet.migrations.  To change the tables, add a new file,
+-- 0002_name.sql, and never edit this file; migrate.sql has the rules.  The
+-- functions that the module calls are in the other files.  This file has only
+-- the trigger functions, which keep the tables consistent, whatever program
+-- writes to them.
 --
 -- Hashes are the raw 32 bytes.  Integers in packed values are little-endian,
 -- as the core writes them.
@@ -19,11 +19,11 @@
 -- confirmed is false, the file may not exist yet.
 --
 -- tables: tells whether this database knows all copies of the store, except
--- copies left by a crash.  Its value is the result of xet.store_tables() at
--- the time when all copies were known.  After a dump is restored, that
--- function returns another value: then a copy without a row may be the only
--- copy of a xorb, and is not an orphan, however old it is.  NULL: "xet
--- rebuild" has started and not finished.
+-- copies that remain after a crash.  Its value is the result of
+-- xet.store_tables() at the time when all copies were known.  After a dump is
+-- restored, that function returns another value: then a copy without a row may
+-- be the only copy of a xorb, and is not an orphan, however old it is.  NULL:
+-- "xet rebuild" has started and not finished.
 --
 -- since: copies older than this time were stored before this database existed.
 
@@ -62,7 +62,7 @@ CREATE TABLE xet.acts (
     CHECK (length(act) BETWEEN 8 AND 32)
 );
 
--- rows are inserted in the order of time, so this BRIN index is tiny
+-- rows are inserted in chronological order, so this BRIN index is tiny
 
 CREATE INDEX acts_at ON xet.acts USING brin (at) WITH (pages_per_range = 4);
 
@@ -138,8 +138,8 @@ CREATE INDEX chunks_xorb ON xet.chunks (xorb_id);
 
 
 -- Damaged copies that could not be healed, and the time of the next try.  If
--- copy id differs from the copy id in xet.xorbs, the copy has been replaced
--- since.
+-- copy_id differs from copy_id in xet.xorbs, the damaged copy has been
+-- replaced.
 
 CREATE TABLE xet.heals (
     xorb_id  bigint      PRIMARY KEY REFERENCES xet.xorbs ON DELETE CASCADE,
@@ -191,7 +191,7 @@ ALTER TABLE xet.files ALTER COLUMN packed SET STORAGE EXTERNAL;
 
 CREATE TABLE xet.terms (
     file_id       bigint NOT NULL REFERENCES xet.files ON DELETE CASCADE,
-    first_offset  bigint NOT NULL,        -- in the file, bytes
+    first_offset  bigint NOT NULL,        -- byte offset in the file
     end_offset    bigint NOT NULL,        -- exclusive
     packed        bytea  NOT NULL,
 
@@ -215,7 +215,7 @@ CREATE TABLE xet.file_xorbs (
     PRIMARY KEY (file_id, xorb_id)
 );
 
--- this index is used to read the newest files of a xorb, in order
+-- finds the newest files of a xorb, in order
 
 CREATE INDEX file_xorbs_newest ON xet.file_xorbs (xorb_id, file_id);
 
@@ -224,13 +224,14 @@ CREATE INDEX file_xorbs_newest ON xet.file_xorbs (xorb_id, file_id);
 -- Shards
 
 -- Batches of a shard that is too large for one statement; the statement with
--- the last batch commits all batches.  Rows left by a crash are swept by age.
+-- the last batch commits all batches.  Old rows, which remain after a crash,
+-- are swept.
 
 CREATE TABLE xet.staged (
     upload       bytea       NOT NULL,    -- 16 random bytes
     seq          integer     NOT NULL,
     created_at   timestamptz NOT NULL DEFAULT now(),
-    serials      bigint[]    NOT NULL,    -- of files in the upload
+    serials      bigint[]    NOT NULL,    -- file numbers in the upload
     hashes       bytea[]     NOT NULL,
     sizes        bigint[]    NOT NULL,
     sha256       bytea[]     NOT NULL,
@@ -239,7 +240,7 @@ CREATE TABLE xet.staged (
     chunks       bytea[]     NOT NULL,
     xorbs        bytea[]     NOT NULL,
     indexes      integer[]   NOT NULL,
-    seg_serials  bigint[]    NOT NULL,    -- of their files
+    seg_serials  bigint[]    NOT NULL,    -- file numbers of the segments
     seg_firsts   bigint[]    NOT NULL,
     seg_ends     bigint[]    NOT NULL,
     seg_packed   bytea[]     NOT NULL,
@@ -297,9 +298,9 @@ CREATE INDEX repo_files_sha256 ON xet.repo_files (repo_id, sha256)
     WHERE sha256 IS NOT NULL;
 
 
--- The repos that have received all of a xorb, as a proof that they have its
--- bytes.  A hash alone proves nothing: if a chunk is a whole file, the hash of
--- the chunk is a public name, so a caller who knows it may not have the bytes.
+-- The repos that have received all bytes of a xorb.  To know the hash of a xorb
+-- does not prove to have its bytes: if a chunk is a whole file, the hash of the
+-- chunk is a public name.
 
 CREATE TABLE xet.xorb_repos (
     xorb_id  bigint  NOT NULL REFERENCES xet.xorbs ON DELETE CASCADE,
@@ -363,9 +364,9 @@ CREATE TRIGGER place BEFORE INSERT OR UPDATE OF repo_id, file_id
 
 
 -- Updates the files of a repo when the visibility of the repo changes.  The
--- isolation level must be read committed: a snapshot from before the lock
--- would not see files that were added to the repo until then, and would leave
--- them public.
+-- isolation level must be read committed: a snapshot taken before the lock
+-- would not see files that were added before the lock was granted, and those
+-- files would stay public.
 
 CREATE FUNCTION xet.repos_public()
     RETURNS trigger
@@ -396,8 +397,8 @@ CREATE TRIGGER public AFTER UPDATE ON xet.repos
 
 -- The collector does not search the store.  When a statement removes a
 -- reference, a trigger writes a note to one of the tables xet.gc_*.  The
--- collector (xet.gc_*() in gc.sql) reviews the notes, under locks of the rows
--- that they name.  The review may find that the file or xorb is in use.
+-- collector (xet.gc_*() in gc.sql) reviews the notes, and locks the rows that
+-- they name.  The review may find that the file or xorb is in use.
 
 -- Notes of files that were removed from a repo, or that the store no longer
 -- holds.
@@ -431,25 +432,26 @@ CREATE TABLE xet.gc_copies (
 );
 
 
--- Background jobs; each is run by one worker of all nodes at a time.
+-- Background jobs, one per row.  At any time at most one worker of all nodes
+-- runs a job.
 --
--- A row is a job.  holder is the node that has the lease, and until is the end
--- of the lease.  turn is incremented each time the lease is taken, so that a
--- worker that has lost the lease can't overwrite the state of the next holder.
--- cursor is the position at which the current run continues, NULL if there is
--- no run.  figures are the counts of the current run, or of the last run if
--- none is in progress.  totals are the counts of all finished runs.
+-- holder is the node that has the lease, and until is the end of the lease.
+-- turn is incremented each time the lease is taken, so that a worker that has
+-- lost the lease can't overwrite the state of the next holder.  cursor is the
+-- position at which the current run continues, NULL if no run is in progress.
+-- figures are the counts of the current run, or else of the last run.  totals
+-- are the counts of all finished runs.
 
 CREATE TABLE xet.jobs (
     name         text        PRIMARY KEY,
     holder       bytea,
     turn         bigint      NOT NULL DEFAULT 0,
-    seq          integer     NOT NULL DEFAULT 0,    -- of figures, within turn
+    seq          integer     NOT NULL DEFAULT 0,    -- last counted step of turn
     until        timestamptz,
     cursor       text,
     started_at   timestamptz,
     finished_at  timestamptz,
-    note         text,               -- why it waits, or what is left
+    note         text,               -- why the job waits, or what is left to do
     figures      jsonb       NOT NULL DEFAULT '{}',
     totals       jsonb       NOT NULL DEFAULT '{}',
 
@@ -459,8 +461,8 @@ CREATE TABLE xet.jobs (
 
 -- The following triggers write the notes.  An existing note is written again:
 -- the collector may be about to drop the note because it still sees the
--- reference that this transaction removes.  Then either this transaction waits
--- for the collector, or the collector skips the note.
+-- reference that this transaction removes.  Writing the note makes this
+-- transaction wait for the collector, or makes the collector skip the note.
 --
 -- All statements write notes in the order of ids; otherwise two transactions
 -- could deadlock.
@@ -540,11 +542,10 @@ CREATE TRIGGER new AFTER INSERT ON xet.xorbs
 -- Usage and quotas
 
 -- The bytes of a xorb are charged to one repo and one subject, however many
--- use the xorb.  The repo and the subject that sent the xorb are charged
--- first.  When they no longer use the xorb, another repo and subject that use
--- it are charged (xet.usage_settle() in quota.sql).  NULL: nobody is charged.
--- The charges have a table of their own because the rows of xet.xorbs are
--- wide.
+-- use the xorb: first to the repo and the subject that sent the xorb.  When
+-- these no longer use the xorb, another repo and subject that use it are
+-- charged (xet.usage_settle() in quota.sql).  NULL: nobody is charged.  The
+-- charges have their own table because the rows of xet.xorbs are wide.
 
 CREATE TABLE xet.charges (
     xorb_id  bigint PRIMARY KEY REFERENCES xet.xorbs ON DELETE CASCADE,
@@ -556,10 +557,10 @@ CREATE TABLE xet.charges (
 );
 
 
--- Running sums of the usage, so that a query need not read all files.  owner
--- is the id of a repo, as 8 bytes, or the SHA-256 of a subject.  An owner has
--- as many rows as transactions have counted for it concurrently.  Only the sum
--- of these rows is meaningful; a single row may be below zero.
+-- Running sums of the usage, so that a query need not read all files.  owner is
+-- the id of a repo, as 8 bytes, or the SHA-256 of a subject.  Concurrent
+-- transactions add to different rows of an owner.  Only the sum of these rows
+-- is meaningful; a single row may be negative.
 --
 -- metadata is the approximate size of the Hub rows in the database, including
 -- the rows of folders, commits and references (xet.hub_weight() in
@@ -590,7 +591,7 @@ CREATE TABLE xet.usage_left (
 
 -- Limits in bytes; NULL means no limit.  The owner is the name of a repo, or a
 -- subject as issuer, zero byte, subject.  The row with an empty owner has the
--- default for all owners without a row of their own.
+-- default for all owners without a row.
 
 CREATE TABLE xet.quotas (
     kind      text   NOT NULL CHECK (kind IN ('repo', 'subject')),
@@ -691,8 +692,8 @@ CREATE TRIGGER healed AFTER UPDATE OF stored_size ON xet.xorbs
 
 
 -- Counts the logical bytes and the number of files of repos.  A session caches
--- the plan, and may have made it while xet.files was empty.  So the setting
--- leaves an index scan as the only choice.
+-- the plan, which may be made while xet.files is empty.  So the setting allows
+-- only an index scan.
 
 CREATE FUNCTION xet.repo_files_count()
     RETURNS trigger
@@ -797,8 +798,8 @@ CREATE TRIGGER places BEFORE DELETE ON xet.files
     FOR EACH ROW EXECUTE FUNCTION xet.files_places();
 
 
--- Records that a charge must be reviewed when the collector has reviewed a
--- xorb and kept it, because files refer to the xorb: the charged repo and
+-- When the collector has reviewed a xorb and kept it, because files refer to
+-- the xorb, records that its charge must be reviewed: the charged repo and
 -- subject may have none of these files.
 
 CREATE FUNCTION xet.gc_xorbs_reviewed()
@@ -823,7 +824,7 @@ CREATE TRIGGER reviewed AFTER DELETE ON xet.gc_xorbs
 -- ---------------------------------------------------------------------------
 -- zTensor
 
--- Cached checks of files as zTensor files that clients have requested: the
+-- Cached results of checking whether a file is a valid zTensor file: the
 -- verdict and the positions of objects in the manifest.  The server can
 -- recompute these columns from the file; old rows are swept.
 --
@@ -834,7 +835,7 @@ CREATE TABLE xet.zt_files (
     rules       bigint      NOT NULL,
     checked_at  timestamptz NOT NULL DEFAULT now(),
     verdict     bytea       NOT NULL,     -- src/ztensor/core/xet_zt_cache.c
-    attributes  bytea,                    -- of the root, CBOR
+    attributes  bytea,                    -- root attributes, CBOR
 
     PRIMARY KEY (file_id, rules)
 );
@@ -862,12 +863,12 @@ CREATE TABLE xet.zt_reports (
 --
 -- A history without branches is a line, which has the commits 1, 2, 3 and so
 -- on.  Each row of a path is valid from the commit "since" until before the
--- commit "till".  So a commit writes rows for the paths that it changes and
--- for the folders above them, whatever the size of the repo.  A new branch
--- refers to a commit of an existing line.  If that is not the last commit of
--- the line, the first commit to the branch creates a new line, which continues
--- the existing one ("Lines" in hub_paths.sql).  A bucket is a line with one
--- commit that never ends.
+-- commit "till".  So a commit writes rows for the paths that it changes and for
+-- the folders above them, whatever the size of the repo.  A new branch refers
+-- to a commit of an existing line.  If that is not the last commit of the line,
+-- the first commit to the branch creates a new line, which continues the
+-- existing one ("Lines" in hub_paths.sql).  A bucket is a line with a single
+-- commit, which all later operations change.
 --
 -- All keys start with the repo, so that a distributed PostgreSQL can partition
 -- the tables by repo.  The exceptions are the indexes of folders: the planner
@@ -877,15 +878,15 @@ CREATE TABLE xet.zt_reports (
 -- name spaces of the caller in canonical form, which is lower-case ASCII; with
 -- any_space the caller has all name spaces.  store is the repo that the
 -- caller's token was issued for; with any_store the token is not limited to
--- one repo.  The name space and the token must both permit the access: a token
--- that a Hub issued for a public repo does not open the repo after the repo
--- becomes private.  These four fields are always set: NULL grants nothing and
+-- one repo.  The name space and the token must both allow the access: a token
+-- that a Hub issued for a public repo no longer gives access after the repo has
+-- become private.  These four fields are always set: a NULL grants nothing and
 -- is refused.
 
 CREATE TYPE xet.hub_asked AS (
     kind        integer,
     owner       text,
-    name        text,                     -- in lists part of a name, or NULL
+    name        text,                     -- for lists: part of names, or NULL
     any_space   boolean,
     spaces      text[],
     any_store   boolean,
@@ -893,10 +894,10 @@ CREATE TYPE xet.hub_asked AS (
 );
 
 
--- The response to a request.  status is the HTTP status.  An error has the
--- code and the message that clients know; any other response has the JSON of
--- the body.  The meaning of more depends on the function.  If the response has
--- several parts, rest is the position of the next part.
+-- The response to a request.  status is the HTTP status.  If the response is an
+-- error, code and message are those that clients know; otherwise body is the
+-- JSON of the body.  The meaning of more depends on the function.  If the
+-- response has several parts, rest is the position of the next part.
 
 CREATE TYPE xet.hub_answer AS (
     status      integer,
@@ -908,9 +909,9 @@ CREATE TYPE xet.hub_answer AS (
 );
 
 
--- Repos of the Hub.  store is a number: xet.hub_store() makes of it the name
--- of the row in xet.repos that uploads to the repo belong to.  The repo gets a
--- new number when it becomes private; no number is reused.
+-- Repos of the Hub.  store is a number, from which xet.hub_store() makes the
+-- name of the row in xet.repos that uploads to the repo belong to.  The repo
+-- gets a new number when it becomes private; no number is reused.
 
 CREATE TABLE xet.hub_repos (
     id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -953,15 +954,15 @@ CREATE TABLE xet.hub_moved (
 CREATE INDEX hub_moved_repo ON xet.hub_moved (repo_id);
 
 
--- Lines of commits.  A line continues the lines in bases, the nearest first:
--- line bases[i] counts up to its commit upto[i].  branch is the branch that
--- the last commit of the line was made to.
+-- Lines of commits.  A line continues the lines in bases, the nearest first: of
+-- line bases[i], the commits up to number upto[i] count.  branch is the branch
+-- that the last commit of the line was made to.
 
 CREATE TABLE xet.hub_lines (
     repo_id  bigint    NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,
     line     integer   NOT NULL,
-    last     integer   NOT NULL,          -- commit
-    files    bigint    NOT NULL DEFAULT 0,          -- at last
+    last     integer   NOT NULL,          -- number of the last commit
+    files    bigint    NOT NULL DEFAULT 0,          -- total at commit "last"
     bytes    bigint    NOT NULL DEFAULT 0,
     bases    integer[] NOT NULL DEFAULT '{}',
     upto     integer[] NOT NULL DEFAULT '{}',
@@ -1020,16 +1021,16 @@ CREATE TABLE xet.hub_paths (
     repo_id  bigint  NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,
     line     integer NOT NULL,
     path     text    NOT NULL COLLATE "C",
-    since    integer NOT NULL,            -- commit of the line
+    since    integer NOT NULL,            -- number of a commit of the line
     till     integer NOT NULL DEFAULT 2147483647,     -- exclusive
-    folder   text    NOT NULL COLLATE "C",            -- parent
+    folder   text    NOT NULL COLLATE "C",            -- parent folder
     hash     bytea,
     size     bigint  NOT NULL DEFAULT 0,
     sha256   bytea,
     made     bytea   NOT NULL,            -- oid of the commit
     made_at  timestamptz NOT NULL DEFAULT now(),
-    mtime    timestamptz,                 -- of a file in a bucket
-    type     text,                        -- media type, likewise
+    mtime    timestamptz,                 -- only of files in buckets
+    type     text,                        -- media type, only in buckets
     subject  bytea,
 
     PRIMARY KEY (repo_id, line, path, since)
@@ -1038,14 +1039,14 @@ CREATE TABLE xet.hub_paths (
 CREATE INDEX hub_paths_folder
     ON xet.hub_paths (folder, repo_id, line, path, since);
 
--- this index is used to find out whether any path still refers to a file
+-- tells whether any path still refers to a file
 
 CREATE INDEX hub_paths_hash ON xet.hub_paths (repo_id, hash)
     WHERE hash IS NOT NULL;
 
--- Rows valid at the last commit of a line, by path and by folder.  A path that
--- was committed ten thousand times has ten thousand rows, of which a page of
--- the root needs one.
+-- Index the rows that are valid at the last commit of a line, by path and by
+-- folder.  A path that was committed ten thousand times has ten thousand rows;
+-- a page that lists the root folder needs only one of them.
 
 CREATE INDEX hub_paths_now ON xet.hub_paths (repo_id, line, path)
     WHERE till = 2147483647;
@@ -1055,9 +1056,9 @@ CREATE INDEX hub_paths_now_folder
     WHERE till = 2147483647;
 
 
--- Operations of a commit that is not complete yet.  Rows left by a crash are
--- swept by age.  owner is as in xet.usage, and bytes is the size of the row.
--- An owner with too many bytes must first finish some commits
+-- Operations of a commit that is not complete yet.  Old rows, which remain
+-- after a crash, are swept.  owner is as in xet.usage, and bytes is the size of
+-- the row.  An owner with too many bytes must first finish some commits
 -- (xet.hub_stage() in hub_uploads.sql).
 
 CREATE TABLE xet.hub_staged (
@@ -1081,9 +1082,9 @@ CREATE TABLE xet.hub_staged (
 CREATE INDEX hub_staged_owner ON xet.hub_staged (owner) INCLUDE (bytes);
 
 
--- Files that a repo may not use: files that were uploaded and not committed
--- yet, and files that were removed from a bucket.  xet.hub_sweep() reviews
--- these rows a day later.
+-- Files that are possibly not in use by a repo: files that were uploaded and
+-- not committed yet, and files that were removed from a bucket.
+-- xet.hub_sweep() reviews these rows a day later.
 
 CREATE TABLE xet.hub_loose (
     repo_id  bigint      NOT NULL REFERENCES xet.repos ON DELETE CASCADE,
@@ -1096,9 +1097,9 @@ CREATE TABLE xet.hub_loose (
 CREATE INDEX hub_loose_since ON xet.hub_loose (since);
 
 
--- Files that are being read for a commit, to prove its claims; the row keeps
--- another request from reading the same file concurrently.  A row expires at
--- until.
+-- Files that are being read for a commit, to prove its claims.  The row keeps
+-- another request from reading the same file concurrently.  It expires at the
+-- time "until".
 
 CREATE TABLE xet.hub_proofs (
     file_id  bigint      PRIMARY KEY,
@@ -1111,8 +1112,8 @@ CREATE TABLE xet.hub_proofs (
 CREATE INDEX hub_proofs_upload ON xet.hub_proofs (upload);
 
 
--- The number of bytes that were read in vain for an owner on a day: the claim
--- was false, or the client disconnected.
+-- The number of bytes per owner and day that were read in vain: the claim was
+-- false, or the client disconnected.
 
 CREATE TABLE xet.hub_vain (
     owner  bytea  PRIMARY KEY,

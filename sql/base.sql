@@ -34,11 +34,12 @@ $$;
 -- Runs before a statement for a client, in the same transaction: checks by the
 -- clock of PostgreSQL, in ms since 1970, whether the statement may still
 -- start.  A statement may have waited in a socket while PostgreSQL was halted,
--- and its client may meanwhile have retried on another server.  Returns the
--- clock; an error has the clock in its detail.
+-- and in the meantime its client may have retried on another server.  Returns
+-- the time of the clock; an error has this time in its detail.
 --
--- SQLSTATE 40XT2: nothing was done.  If the client still waits, the module
--- retries the statement with a deadline by the clock that it has now learned.
+-- Raises SQLSTATE 40XT2 if the deadline has passed; nothing was done then.  If
+-- the client still waits, the module computes a new deadline from the time in
+-- the detail, and retries the statement.
 
 CREATE FUNCTION xet.in_time(until bigint)
     RETURNS bigint
@@ -78,9 +79,9 @@ $$;
 
 
 -- Returns a stored time, or NULL if the time is in the future: then a clock
--- was or is wrong, and nothing should wait until that time.  Any code that
--- waits for a stored time must either use this function or bound the wait by
--- its longest regular value.
+-- was or is wrong, and nothing should wait until that time.  Code that waits
+-- for a stored time must use this function, or limit the wait to its longest
+-- regular value.
 
 CREATE FUNCTION xet.past(at timestamptz)
     RETURNS timestamptz
@@ -104,8 +105,8 @@ $$;
 
 -- For the health check: tests whether PostgreSQL can write.  The transaction
 -- gets an id, so its commit is written to the WAL.  The sort of half a MiB
--- exceeds work_mem, so PostgreSQL writes a temporary file.  Leaves no data,
--- and waits for no lock.
+-- exceeds work_mem, so PostgreSQL writes a temporary file.  The function stores
+-- no data, and does not wait for locks.
 
 CREATE FUNCTION xet.write_probe()
     RETURNS bigint

@@ -12,8 +12,8 @@
 -- PostgreSQL inlines.  A scalar function would not be inlined, and a look-up
 -- would cost five times as much.  There is one look-up for the repo's files
 -- and one for public files, however many repos have the file.  For a file that
--- does not exist, callers pass id -1, and both look-ups are made: otherwise
--- the response time would reveal what others have.  OFFSET 0 keeps the planner
+-- does not exist, callers pass id -1, and both look-ups are made: otherwise the
+-- response time would reveal files of other users.  OFFSET 0 keeps the planner
 -- from hashing all of repo_files for one file: while the table is small, such
 -- a plan looks cheap, and the session would cache it.
 
@@ -34,9 +34,9 @@ $$;
 
 
 -- Returns the size of a file and the packed terms that overlap bytes
--- first_byte..last_byte, in order, in up to 8 rows.  For more terms, the
--- caller calls again with the end of these rows as first_byte.  A known file
--- always returns a row; packed is NULL if no terms overlap.  A usual file
+-- first_byte..last_byte, in order, in up to 8 rows.  To get further terms, the
+-- caller calls again with the end of the last row as first_byte.  For a known
+-- file there is always a row; packed is NULL if no terms overlap.  A usual file
 -- takes one index probe.
 
 CREATE FUNCTION xet.file_terms(file bytea, first_byte bigint,
@@ -76,8 +76,8 @@ $$;
 
 
 -- Opens a file for a reader: returns its size, its SHA-256 if that is proven,
--- and up to 256 packed terms around a byte.  For a usual file, returns all of
--- its terms, whatever the byte.
+-- and up to 256 packed terms around a byte.  For a usual file, returns all
+-- terms, whatever the byte.
 
 CREATE FUNCTION xet.file_open(file bytea, byte_at bigint, any_repo boolean,
     repo text)
@@ -199,7 +199,7 @@ END;
 $$;
 
 
--- Lists the files of a repo, or with any_repo all files; oldest first.
+-- Lists the files of a repo, or all files if any_repo is set; oldest first.
 
 CREATE FUNCTION xet.file_list(any_repo boolean, repo text)
     RETURNS TABLE (hash bytea, size bigint, created_at timestamptz,
@@ -219,8 +219,8 @@ AS $$
 $$;
 
 
--- Records the SHA-256 of a file that was read completely, in place of any
--- claim.  Returns whether the digest was not proven before.
+-- Records the SHA-256 of a file that was read completely; it replaces a claimed
+-- one.  Returns true if the digest was not proven before.
 
 CREATE FUNCTION xet.file_prove(file bytea, digest bytea)
     RETURNS boolean
@@ -238,7 +238,7 @@ $$;
 
 -- Calls xet.file_prove() for several files, and returns the number of files
 -- whose digest was not proven before.  All sessions use the same order of
--- files; otherwise two of them could deadlock.
+-- files; otherwise two sessions could deadlock.
 
 CREATE FUNCTION xet.files_prove(files bytea[], digests bytea[])
     RETURNS bigint
@@ -252,10 +252,10 @@ AS $$
 $$;
 
 
--- Releases the files that were registered without a repo, so that the
--- collector removes those that no repo has.  Returns the number of released
--- files.  This is for a store in which every location has "xet_access repo"
--- now, and some locations had another access before.
+-- Releases the files that were registered without a repo, so that the collector
+-- removes files that are in no repo.  Returns the number of released files.
+-- Use this function if every location of the store has "xet_access repo" now,
+-- and some locations had another access before.
 
 CREATE FUNCTION xet.files_release()
     RETURNS bigint

@@ -1,19 +1,19 @@
 -- The garbage collector.
 --
--- The collector has three steps: it deletes files that nobody has, xorbs that
--- no file refers to, and stored copies without a row.  Each step is a
+-- The collector has three steps: it deletes files that are not in use, xorbs
+-- that no file refers to, and stored copies without a row.  Each step is a
 -- transaction of bounded size, may be repeated, and may run in any number of
 -- sessions concurrently.  The notes in xet.gc_* list the rows to check.  The
 -- row that a note names is locked first, and then checked by a separate
 -- statement, which sees everything committed before the lock was granted.  A
 -- transaction that adds a reference to a row locks the row until its commit
 -- (xet.shard_stay(), xet.shard_terms(), foreign keys).  So no reference can be
--- added between the check and the deletion.  The collector does not wait: rows
--- that other sessions have locked are left for the next run.
+-- added between the check and the deletion.  The collector does not wait: it
+-- skips rows that other sessions have locked, until the next run.
 
 
--- Deletes files that nobody has: first their references and terms, as many as
--- a transaction should delete, and then their rows.  The result columns are
+-- Deletes files that are not in use: first their references and terms, as many
+-- as a transaction should delete, and then their rows.  The result columns are
 -- numbers.  seen: reviewed notes; kept: files in use; busy: files that other
 -- sessions have locked; files and bytes: deleted files and their sizes; refs:
 -- deleted references and segments of terms.
@@ -126,10 +126,10 @@ END;
 $$;
 
 
--- Deletes xorbs that no file refers to, and that clients no longer remember.
--- At least grace seconds must have passed since the xorb was stored or lost
--- its last reference, and since the end of the day on which the xorb was last
--- advertised.  With a grace of 0, advertised xorbs are deleted as well.
+-- Deletes xorbs that no file refers to, and that no client still has in a
+-- cache.  At least grace seconds must have passed since the xorb was stored or
+-- lost its last reference, and since the end of the day on which the xorb was
+-- last advertised.  With a grace of 0, advertised xorbs are deleted as well.
 -- xet.gc_copies() then returns the copies of deleted xorbs.
 --
 -- The result columns are numbers.  needed: xorbs that files refer to;
@@ -230,15 +230,14 @@ $$;
 
 
 -- Returns up to batch copies whose files must be removed, in the order of the
--- store's folders.  Returns no copies during a backup, which holds the
--- advisory lock in shared mode from before its snapshot: a copy in the
--- snapshot is returned only after the backup has ended.  A backup that starts
--- after this statement has a snapshot without the rows of these copies.
+-- store's folders.  Returns no copies during a backup, which takes the advisory
+-- lock in shared mode before its snapshot: a copy in the snapshot is returned
+-- only after the backup has ended.  A backup that starts after this statement
+-- has a snapshot without the rows of these copies.
 --
--- Returns no copies either if this database was restored from a dump, and
--- nobody has confirmed that the store belongs to this database
--- (xet.store_suspects()).  The original database may still use a copy that
--- this database does not use.
+-- Also returns no copies if this database was restored from a dump, and nobody
+-- has confirmed that the store belongs to this database (xet.store_suspects()).
+-- The original database may still use a copy that this database does not use.
 
 CREATE FUNCTION xet.gc_copies(batch integer)
     RETURNS TABLE (hash bytea, copy_id integer, stored_size bigint)
@@ -282,8 +281,8 @@ $$;
 
 
 -- Runs one step of the collector for a server, which may retry the statement:
--- a retry returns the recorded result of the first try.  Columns that the step
--- does not have are NULL.
+-- a retry returns the recorded result of the first try.  Columns that do not
+-- apply to the step are NULL.
 
 CREATE FUNCTION xet.gc_once(act bytea, step text, batch integer,
     grace bigint DEFAULT NULL, hashes bytea[] DEFAULT NULL,
@@ -323,8 +322,8 @@ END;
 $$;
 
 
--- Returns a preview of a collection: the files that nobody has, the xorbs that
--- would be deleted, and why other xorbs without references are kept.
+-- Returns a preview of a collection: the files that are not in use, the xorbs
+-- that would be deleted, and why other xorbs without references are kept.
 
 CREATE FUNCTION xet.gc_preview(grace bigint)
     RETURNS TABLE (files bigint, file_bytes bigint, xorbs bigint,
@@ -382,9 +381,10 @@ $$;
 
 
 -- Deletes old rows: staged rows of crashed uploads, recorded results of
--- statements, and results of zTensor files.  Also reviews charges of xorbs,
--- and files that no commit of the Hub uses.  Call this function regularly, for
--- example from cron.  Returns the number of deleted rows of xet.staged.
+-- statements, and cached checks of zTensor files.  Also reviews charges of
+-- xorbs, and files that no commit of the Hub uses.  Call this function
+-- regularly, for example from cron.  Returns the number of deleted rows of
+-- xet.staged.
 
 CREATE FUNCTION xet.sweep(age interval DEFAULT '1 day',
     zt_age interval DEFAULT '90 days')

@@ -1,12 +1,13 @@
--- Batches of operations that change a bucket; a bucket has no commits.
+-- Functions that apply a batch of operations to a bucket; a bucket has no
+-- commits.
 
 
 -- The following functions are parts of xet.hub_batch() for one operation, and
 -- run with the settings of xet.hub_batch().
 --
--- Returns the size of a file that an operation puts into a bucket, and in
--- added the bytes that are new in the repo.  If the file can't be put at its
--- path, returns the reason in bad.
+-- Returns the size of a file that an operation puts into a bucket.  added is
+-- the number of bytes that are new in the repo.  If the file can't be put at
+-- its path, bad is the reason.
 
 CREATE FUNCTION xet.hub_bucket_file(repo bigint, target bigint,
     asked xet.hub_asked, subject bytea, path text, hash bytea, source text,
@@ -48,9 +49,9 @@ END;
 $$;
 
 
--- Removes a file at a path from a bucket.  files is 1 if there was a file,
--- else 0; bytes is its size; subject is the user who put it there.  The file
--- is reviewed a day later, since another path may refer to it.
+-- Removes the file at a path from a bucket.  files is 1 if there was a file,
+-- else 0; bytes is its size; subject is the user who put it into the bucket.
+-- The file is reviewed a day later, since another path may refer to it.
 
 CREATE FUNCTION xet.hub_bucket_take(repo bigint, target bigint, path text,
     OUT files integer, OUT bytes bigint, OUT subject bytea)
@@ -102,9 +103,9 @@ $$;
 
 -- Removes folders that have become empty after paths were deleted, deepest
 -- first.  Returns the change of the metadata of the subject "mine"; for other
--- subjects, this function counts the change itself.  Callers pass all paths in
--- one call: rows that this transaction has deleted are still in the index, and
--- each call scans them for each folder.
+-- subjects, this function counts the change itself.  Callers must pass all
+-- paths in one call: rows that this transaction has deleted are still in the
+-- index, and each call scans these rows again for each folder.
 
 CREATE FUNCTION xet.hub_bucket_prune(repo bigint, paths text[], mine bytea)
     RETURNS bigint

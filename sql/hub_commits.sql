@@ -2,9 +2,9 @@
 
 
 -- Returns the error of a request that would write too many rows for paths and
--- for the folders above them; NULL if the request is acceptable.  At most
--- "most" rows are allowed, and 1000 folders plus eight per path: the number of
--- rows must be in proportion to the request.
+-- for the folders above the paths; NULL if the request is acceptable.  At most
+-- "most" rows are allowed, and at most 1000 folders plus eight per path: the
+-- number of rows must be in proportion to the request.
 
 CREATE FUNCTION xet.hub_too_many(paths bigint, folders bigint, most bigint)
     RETURNS text
@@ -20,9 +20,9 @@ $$;
 
 
 -- Checks that all staged rows of an upload still exist, and locks them until
--- the transaction ends.  The rows may have been dropped, or used by an earlier
--- try of the same statement whose response was lost.  Such an upload must not
--- become an empty commit.
+-- the transaction ends.  The rows may have been dropped, or an earlier try of
+-- the same statement, whose response was lost, may have used them.  Such an
+-- upload must not become an empty commit.
 
 CREATE FUNCTION xet.hub_whole(upload bytea, batches integer)
     RETURNS void
@@ -63,8 +63,9 @@ END;
 $$;
 
 
--- Turns staged copies of paths of the repo into staged files.  Returns the
--- first path to copy that is not a file; NULL if all of these paths are files.
+-- Turns staged operations that copy a path of the repo into operations that put
+-- a file.  Returns the first path to copy that is not a file; NULL if all of
+-- these paths are files.
 
 CREATE FUNCTION xet.hub_copies(repo bigint, rev text, upload bytea)
     RETURNS text
@@ -129,7 +130,7 @@ END;
 $$;
 
 
--- Returns in gone the files that a commit deletes, at most "most" + 1 of them.
+-- Returns the files that a commit deletes, in gone: at most "most" + 1 files.
 -- bad is a path that the commit deletes and that does not exist, or NULL.
 
 CREATE FUNCTION xet.hub_gone(repo bigint, lines integer[], seqs integer[],
@@ -303,12 +304,12 @@ $$;
 
 
 -- Writes the rows of a commit, which becomes the next commit of its line.
--- First ends the valid rows of the changed paths, and of all folders
--- above them (above).  Then inserts rows for the files at paths, for their
+-- First ends the valid rows of the changed paths, and of all folders above
+-- these paths ("above").  Then inserts rows for the files at paths, for their
 -- folders (files), and for those folders of above that are not empty after the
 -- commit.  A row of another line can't be ended: if no new row hides it, the
--- commit writes a tombstone that hides it.  Returns the weight of all rows
--- that were written (xet.hub_weight()).
+-- commit writes a tombstone that hides it.  Returns the weight of all rows that
+-- were written (xet.hub_weight()).
 
 CREATE FUNCTION xet.hub_write(repo bigint, lines integer[], seqs integer[],
     ref text, made bytea, changed text[], above text[], files text[],
@@ -336,8 +337,8 @@ BEGIN
          WHERE k.line <> here;
     END IF;
 
-    -- the update finds its rows by ctid, which the lock on the line keeps
-    -- unchanged: a join with the paths might scan the whole line
+    -- the update finds its rows by ctid, since a join with the paths might scan
+    -- the whole line; the lock on the line keeps the ctids valid
 
     WITH ended AS (
         UPDATE xet.hub_paths h SET till = seq
@@ -450,16 +451,16 @@ $$;
 --
 -- A caller may name a parent that is not the current commit of the branch.  If
 -- later commits changed the same files, the commit is refused with status 412.
--- A request that changes nothing creates no commit.  If the upload was
--- committed before, returns that commit.  message is the number of changed
--- rows, and the added bytes of metadata.
+-- A request that changes nothing creates no commit.  If the upload was already
+-- committed, returns that commit.  message has the number of changed rows and
+-- the number of added bytes of metadata.
 --
--- seen is the commit of the branch when the request arrived, or when the
--- server last checked that the client still waits.  Without a parent, a
--- conflict with later commits is reported as 409 with the current commit: the
--- server checks whether the client still waits, and retries.  So a statement
--- that arrives late, from an abandoned session, does not overwrite what its
--- client has done since.
+-- seen is the commit of the branch when the request arrived, or when the server
+-- last checked that the client still waits.  Without a parent, a conflict with
+-- later commits is reported as 409 with the current commit: the server checks
+-- whether the client still waits, and retries.  So a statement that arrives
+-- late, from an abandoned session, does not overwrite later changes of its
+-- client.
 
 CREATE FUNCTION xet.hub_commit(asked xet.hub_asked, rev text, upload bytea,
     parent text, who text, title text, text text, batches integer,
@@ -662,10 +663,10 @@ $$;
 -- line without paths, and returns it followed by "lines".  Returns NULL if
 -- there would be too many lines.
 --
--- A line belongs to the branch that its last commit was made to.  A branch
--- that starts at the last commit of another branch gets a line of its own with
--- its first commit.  So the other branch keeps its line, however many branches
--- start there, and whichever branch commits first.  If there would be too many
+-- A line belongs to the branch that its last commit was made to.  A branch that
+-- starts at the last commit of another branch gets its own line with its first
+-- commit.  So the other branch keeps its line, however many branches start at
+-- that commit, and whichever branch commits first.  If there would be too many
 -- lines, the branch takes over the existing line instead.
 
 CREATE FUNCTION xet.hub_fork(repo bigint, lines integer[],

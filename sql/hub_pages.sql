@@ -1,8 +1,8 @@
 -- Functions that return the data for the web pages of a Hub.
 
 
--- Returns a page of repos, recently changed first, of the kind in asked, or of
--- all kinds if it is 4.  The other arguments are those of xet.hub_list().
+-- Returns a page of repos, recently changed first.  The kind of the repos is in
+-- asked; 4 means all kinds.  The other arguments are those of xet.hub_list().
 -- after is the end of the previous page: the time in microseconds since 1970,
 -- "/", and the id of the repo.
 

@@ -1,7 +1,7 @@
 -- Functions that look up the paths of a Hub's repo at a commit.
 
 
--- Lines.  A commit is commit number seq of a line.  Its content was written by
+-- Lines.  A commit has a number, seq, in its line.  Its content was written by
 -- commits of that line, and of the lines that this line continues (bases and
 -- upto of xet.hub_lines).  So functions take the position of a commit as two
 -- arrays.  lines has these lines, the nearest first.  seqs has, for each line,
@@ -78,7 +78,7 @@ $$;
 -- The function reads each line in parts of "part" rows.  A part ends at the
 -- first path at which the rows of any line are used up; that path is looked up
 -- separately.  So a path that ten thousand commits changed takes one part and
--- one look-up.  While parts contain no entries, "part" grows.
+-- one look-up.  "part" grows as long as parts contain no entries.
 
 CREATE FUNCTION xet.hub_walk(repo bigint, lines integer[], seqs integer[],
     folder text, above text, below text, files boolean, most bigint)
@@ -97,7 +97,7 @@ DECLARE
     more     bigint;
     ending   text;
 BEGIN
-    -- a string of the last character of Unicode, longer than any path
+    -- a string of the last Unicode character, longer than any path
 
     below := coalesce(below, repeat(U&'\+10FFFF', 1024));
 
@@ -182,9 +182,9 @@ $$;
 -- path of a file lists that file, and an unknown path lists nothing.
 --
 -- Returns the first "part" entries of a page of "most" entries.  The first row
--- has the arguments for a request of the rest of the page: code is the commit,
--- and message is the path at that commit.  If the page continues after this
--- part and is full, more is the last path of the page.
+-- has the arguments of the call for the next part: code is the commit, and
+-- message is the path at that commit.  If the page continues after this part
+-- and is full, more is the last path of the page.
 --
 -- The partial indexes hub_paths_now and hub_paths_now_folder find the rows
 -- that are valid at the last commit of a line without reading older rows.
@@ -231,7 +231,7 @@ BEGIN
     above := greatest(after COLLATE "C", CASE WHEN r.path = '' THEN ''
                                               ELSE r.path || '/' END);
 
-    -- names may contain the last character of Unicode: only a string of that
+    -- names may contain the last Unicode character: only a string of that
     -- character that is longer than any path sorts after all paths
 
     below := CASE WHEN r.path = '' THEN repeat(U&'\+10FFFF', 1024)
@@ -336,7 +336,7 @@ END;
 $$;
 
 
--- Returns whether a commit is the last commit of its line, and the line
+-- Returns true if a commit is the last commit of its line, and the line
 -- continues no other line: then its content is the currently valid rows.
 
 CREATE FUNCTION xet.hub_is_last(repo bigint, lines integer[], seqs integer[])
@@ -382,7 +382,7 @@ $$;
 
 -- Returns the entries of paths, as rows like those of xet.hub_tree_rows();
 -- paths that do not exist are omitted.  code of the first row is the commit,
--- which the caller uses as rev for further paths of the same request.
+-- which the caller passes as rev for the other paths of the request.
 
 CREATE FUNCTION xet.hub_paths_rows(asked xet.hub_asked, rev text,
     paths bytea[], expand boolean)
@@ -486,9 +486,9 @@ AS $$
 $$;
 
 
--- Returns the folders above paths, each folder once, and at most "most" + 1 of
--- them.  A caller that gets more than "most" folders refuses the request.  So
--- PostgreSQL does not list more folders than a request may write.
+-- Returns the folders above paths: each folder once, and at most "most" + 1
+-- folders, so that PostgreSQL does not list more folders than a request may
+-- write.  A caller that gets more than "most" folders refuses the request.
 
 CREATE FUNCTION xet.hub_folders(paths text[], most bigint)
     RETURNS text[]

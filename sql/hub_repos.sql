@@ -6,9 +6,9 @@
 -- checks these rights.  Every caller may read public repos.
 --
 -- Paths are looked up one by one, by LATERAL with a LIMIT, under settings that
--- allow no other plan: a plan made while the tables were small would scan all
--- of a repo for each path.  The sessions of the module have these settings.
--- Only these sessions call the functions; xet.hub_sweep() is the exception.
+-- allow no other plan: a plan made while the tables were small would scan a
+-- whole repo for each path.  The sessions of the module have these settings.
+-- Other sessions call only xet.hub_sweep().
 
 CREATE FUNCTION xet.hub_date(at timestamptz)
     RETURNS text
@@ -31,8 +31,8 @@ $$;
 
 
 -- Returns the name in xet.repos that uploads to a Hub repo belong to.  number
--- is store of xet.hub_repos.  All tokens and URLs issued for the repo are
--- bound to this name, so they become invalid when the name changes.
+-- is the column "store" of xet.hub_repos.  All tokens and URLs issued for the
+-- repo are bound to this name, so they become invalid when the name changes.
 
 CREATE FUNCTION xet.hub_store(number bigint)
     RETURNS text
@@ -44,9 +44,9 @@ $$;
 
 -- The next two functions return the name of a Hub repo in xet.repos, and its
 -- id in that table.  A commit needs the name and the id several times.  So
--- each is a function whose plan the session caches.  Callers store the result
--- in a variable before the statement that uses it: inside the statement, the
--- planner would make a second call.
+-- there are two functions, whose plans the session caches.  Callers store the
+-- result in a variable before the statement that uses it: inside the statement,
+-- the planner would call the function a second time.
 
 CREATE FUNCTION xet.hub_store_of(repo bigint)
     RETURNS text
@@ -73,7 +73,7 @@ END;
 $$;
 
 
--- Returns whether a caller has the rights of a repo's owner: to read the repo
+-- Returns true if a caller has the rights of a repo's owner: to read the repo
 -- while it is private, and to write to it.  of_store is the name of the repo
 -- in xet.repos; NULL for a repo that does not exist yet.
 
@@ -102,8 +102,8 @@ AS $$
 $$;
 
 
--- Returns the name to display for a Hub repo, since its name in xet.repos is
--- only a number; NULL for other repos.
+-- Returns the display name of a Hub repo, since its name in xet.repos is only a
+-- number; NULL for other repos.
 
 CREATE FUNCTION xet.hub_title(store text)
     RETURNS text
@@ -118,7 +118,8 @@ $$;
 
 
 -- Returns the bytes of metadata of Hub repos, with the subjects whose
--- transactions wrote them; one row per commit, reference and path of a bucket.
+-- transactions wrote the metadata: one row per commit, per reference and per
+-- path of a bucket.
 
 CREATE FUNCTION xet.hub_metadata()
     RETURNS TABLE (repo_id bigint, subject bytea, bytes bigint)
@@ -190,9 +191,9 @@ $$;
 -- look-ups are made for each name, in the same order: otherwise the response
 -- time would reveal private names.
 --
--- With 404, more is "elsewhere" if the request may be passed to another Hub:
--- only if the owner has no repo here.  Otherwise a user who has the same owner
--- name on that Hub could substitute a repo for a private repo.
+-- With 404, more is "elsewhere" if the request may be passed to another Hub,
+-- that is, if the owner has no repo here.  Otherwise a user who has the same
+-- owner name on the other Hub could substitute a repo for a private repo.
 
 CREATE FUNCTION xet.hub_find(asked xet.hub_asked, writes boolean,
     OUT status integer, OUT code text, OUT message text, OUT more text,
@@ -255,8 +256,8 @@ END;
 $$;
 
 
--- Returns the name of a row in xet.repos that no token names.  The initial
--- files of a repo belong to this row until the repo is created.
+-- Returns the name of a row in xet.repos, for which no token is issued.  The
+-- initial files of a repo belong to this row until the repo is created.
 
 CREATE FUNCTION xet.hub_nursery(upload bytea)
     RETURNS text
@@ -296,8 +297,8 @@ END;
 $$;
 
 
--- Creates a repo with its initial commit, of the staged files or empty.
--- The status is 409 if the repo exists.  upload is a random id from the
+-- Creates a repo with its initial commit, which has the staged files or is
+-- empty.  The status is 409 if the repo exists.  upload is a random id from the
 -- worker, which determines the id of the commit; a retry of the statement gets
 -- the same response.
 
@@ -405,7 +406,7 @@ $$;
 
 
 -- Deletes a repo and everything in it.  The collector later removes the bytes
--- that nobody else has.
+-- that no other repo has.
 
 CREATE FUNCTION xet.hub_delete(asked xet.hub_asked, act bytea)
     RETURNS xet.hub_answer
@@ -480,7 +481,7 @@ BEGIN
 
     r := xet.hub_find(asked, true);
 
-    -- the repo has been renamed already, by this or another request
+    -- the repo has already been renamed, by an earlier try or another request
 
     IF r.status = 307
        AND lower(r.more) = lower(to_owner || '/' || to_name)
@@ -592,8 +593,8 @@ END;
 $$;
 
 
--- Changes the settings of a repo.  admin: the token has the scope admin, which
--- a change of the visibility requires.
+-- Changes the settings of a repo.  admin: whether the token has the scope
+-- admin, which is required to change the visibility.
 
 CREATE FUNCTION xet.hub_settings(asked xet.hub_asked, admin boolean,
     private boolean, act bytea)
@@ -648,8 +649,8 @@ END;
 $$;
 
 
--- Returns a repo at a commit, as JSON; files is the JSON of its files, or
--- empty.
+-- Returns the description of a repo at a commit, as JSON; files is the JSON of
+-- its files, or empty.
 
 CREATE FUNCTION xet.hub_describe(r xet.hub_repos, oid bytea, files text)
     RETURNS text
@@ -779,11 +780,11 @@ $$;
 -- changed first, after the position (at, last).  asked may limit the repos to
 -- one owner, and to names that contain a string.
 --
--- The search checks up to 5,000 repos of each kind.  If there are more, and
--- few of them match, the last row is not a repo of the page but the position
--- where the search stopped.  The indexes hub_repos_changed and hub_repos_owner
--- have the order of the result.  The plan is made for the arguments: a generic
--- plan would not use the index of the owner.
+-- The search checks up to 5,000 repos of each kind.  If there are more repos,
+-- and few of those checked match, the last row is not a repo of the page but
+-- the position where the search stopped.  The indexes hub_repos_changed and
+-- hub_repos_owner have the order of the result.  The plan is made for the
+-- arguments: a generic plan would not use hub_repos_owner.
 
 CREATE FUNCTION xet.hub_newest(kinds integer[], asked xet.hub_asked,
     at timestamptz, last bigint, most integer)
@@ -908,10 +909,10 @@ END;
 $$;
 
 
--- Checks whether the caller may read a repo, or write to it, at a revision if
--- one is given; the status is 200 if so.  more is the name in xet.repos that
--- uploads to the repo belong to.  If the caller may write, body is the commit
--- of the revision.
+-- Checks whether the caller may read a repo, or write to it if writes is set,
+-- and whether the revision exists if one is given; the status is 200 if so.
+-- more is the name in xet.repos that uploads to the repo belong to.  If the
+-- caller may write, body is the commit of the revision.
 
 CREATE FUNCTION xet.hub_enter(asked xet.hub_asked, rev text, writes boolean)
     RETURNS xet.hub_answer

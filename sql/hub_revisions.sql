@@ -31,9 +31,9 @@ AS $$
 $$;
 
 
--- Returns whether a revision starts with 40 hex digits, or with the first
--- digits of an existing commit.  Such a revision means a commit, even if a
--- branch or a tag has that name.
+-- Returns true if a revision starts with 40 hex digits, or with the first
+-- digits of an existing commit id.  Such a revision means a commit, even if a
+-- branch or a tag has the same name.
 
 CREATE FUNCTION xet.hub_is_id(repo bigint, rev text)
     RETURNS boolean
@@ -161,10 +161,10 @@ AS $$
 $$;
 
 
--- Returns an existing branch or tag that conflicts with a new one; NULL if
--- there is none.  A tag conflicts with a branch of the same name.  "a"
--- conflicts with "a/b": otherwise "a/b/c" could be the file "b/c" or "c",
--- depending on which names exist.
+-- Returns an existing branch or tag that conflicts with a new branch or tag;
+-- NULL if there is no conflict.  A tag conflicts with a branch of the same
+-- name.  "a" conflicts with "a/b": otherwise "a/b/c" could be the file "b/c" or
+-- "c", depending on which names exist.
 
 CREATE FUNCTION xet.hub_ref_beside(repo bigint, ref text)
     RETURNS text
@@ -250,8 +250,8 @@ END;
 $$;
 
 
--- Creates a branch or a tag at a revision.  If over is set, moves an existing
--- one to the revision.  If there is no revision, deletes the branch or tag.
+-- Creates a branch or a tag at a revision.  If over is set, an existing branch
+-- or tag is moved to the revision.  If rev is NULL, deletes the branch or tag.
 -- ref is "heads/" or "tags/", followed by the name.
 
 CREATE FUNCTION xet.hub_ref_put(asked xet.hub_asked, ref text, rev text,
@@ -275,8 +275,8 @@ BEGIN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
-    -- the lock serializes this with the creation of other names, which might
-    -- conflict with this one
+    -- the lock serializes this transaction with the creation of other names,
+    -- which might conflict with this name
 
     IF rev IS NULL THEN
         PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;

@@ -2,11 +2,11 @@
 -- commit, prove the SHA-256 of files, and sweep files that no commit used.
 
 
--- Removes files from repos if they were noted in xet.hub_loose longer ago than
--- age, and no path refers to them.  Up to "most" entries are locked first: a
--- commit of such a file locks its entry, too, and the statement after the lock
--- sees that commit.  Returns the number of reviewed notes.  Also deletes old
--- staged rows.
+-- Removes files from repos if their rows in xet.hub_loose are older than age,
+-- and no path refers to them.  Up to "most" entries are locked first: a commit
+-- of such a file locks its entry, too, and the statement after the lock sees
+-- that commit.  Returns the number of reviewed rows.  Also deletes old staged
+-- rows.
 
 CREATE FUNCTION xet.hub_sweep(age interval, most integer)
     RETURNS bigint
@@ -34,8 +34,8 @@ BEGIN
              LIMIT most
                FOR UPDATE OF l, rf SKIP LOCKED) d;
 
-    -- the join with xet.hub_repos skips repos that are not of the Hub: an
-    -- issuer of tokens may have given one of them a name like "_hub/1"
+    -- the join with xet.hub_repos skips other repos: an issuer of tokens may
+    -- have chosen a name like "_hub/1" for a repo that is not on the Hub
 
     DELETE FROM xet.repo_files rf
      USING unnest(repos, files) AS d(repo_id, file_id), xet.repos r,
@@ -54,7 +54,7 @@ BEGIN
 
     GET DIAGNOSTICS n = ROW_COUNT;
 
-    -- drop the notes of files that are no longer in the repo
+    -- delete the rows of files that are no longer in the repo
 
     DELETE FROM xet.hub_loose l
      USING (SELECT k.repo_id, k.file_id
@@ -85,10 +85,10 @@ END;
 $$;
 
 
--- Tells a client how to send the files of a commit.  Empty files are sent in
--- the commit, all other files before it, as LFS files.  body has the entries
--- of the response, each with the current oid of its path.  code is the commit,
--- which the caller uses as rev for further paths of the same request.
+-- Tells a client how to send the files of a commit: empty files in the commit,
+-- all other files before it, as LFS files.  body has the entries of the
+-- response, each with the current oid of its path.  code is the commit, which
+-- the caller passes as rev for the other paths of the request.
 
 CREATE FUNCTION xet.hub_preupload(asked xet.hub_asked, rev text, paths bytea[],
     sizes bigint[])
@@ -157,7 +157,7 @@ BEGIN
       INTO weight
       FROM unnest($4, $9, $10) AS u(p, t, s);
 
-    -- a retry of rows that are staged already is accepted
+    -- a retry with rows that are already staged is accepted
 
     IF weight + (SELECT coalesce(sum(s.bytes), 0) FROM xet.hub_staged s
                   WHERE s.owner = whose) > xet.hub_staged_most()
@@ -188,7 +188,7 @@ $$;
 -- Drops the staged rows of an abandoned commit, and the files of a repo that
 -- was not created.  A commit in progress locks its staged rows
 -- (xet.hub_whole()): this function either runs before that commit, or finds no
--- rows.  bytes is the number of bytes that were read in vain, of a file whose
+-- rows.  bytes is the number of bytes that were read in vain, from a file whose
 -- SHA-256 was being computed for the commit.
 
 CREATE FUNCTION xet.hub_unstage(upload bytea, bytes bigint DEFAULT 0)
@@ -284,7 +284,7 @@ $$;
 -- Returns the indexes, from 0, of those SHA-256 for which the repo has a file
 -- with a proven digest.  Files that no path refers to are kept for another
 -- day, as if they were uploaded now.  If a sweep has locked one of these
--- files, this function waits, and does not find files that the sweep removed.
+-- files, this function waits; it does not find files that the sweep removes.
 
 CREATE FUNCTION xet.hub_here(store text, digests bytea[])
     RETURNS TABLE (n integer)
@@ -376,7 +376,7 @@ AS $$
 $$;
 
 
--- Returns whether too many bytes were read in vain today for an owner: more
+-- Returns true if too many bytes were read in vain today for an owner: more
 -- than all bytes that the owner has uploaded, plus one GiB.
 
 CREATE FUNCTION xet.hub_vain_much(owner bytea)
@@ -391,8 +391,9 @@ AS $$
 $$;
 
 
--- Returns the first known error of the files of a commit, or NULL: a file was
--- not uploaded to the repo, or its size or SHA-256 differs from the commit.
+-- Returns the first known error of the files of a commit, or NULL.  A file is
+-- wrong if it was not uploaded to the repo, or if its size or SHA-256 differs
+-- from the commit.
 
 CREATE FUNCTION xet.hub_claims_bad(repo bigint, upload bytea)
     RETURNS text
@@ -417,7 +418,7 @@ $$;
 
 
 -- Returns up to 4096 files of a commit whose SHA-256 is not proven yet.  The
--- caller must read these files now; other requests do not get them meanwhile.
+-- caller must read these files now; until then, other requests do not get them.
 -- Returns no row if all are proven.  Otherwise returns one row with a status:
 -- 400 or 429 and an error, or 202 if other requests are reading all remaining
 -- files; after 202, the caller must retry.
@@ -451,7 +452,7 @@ BEGIN
              LIMIT 4096) f;
 
     -- this check follows the query, so it also sees a SHA-256 that another
-    -- request has proven since, and that may contradict the commit
+    -- request has proven after the query, and that may contradict the commit
 
     message := xet.hub_claims_bad(repo, $2);
 
@@ -520,8 +521,8 @@ $$;
 -- is proven for all repos that have the file.  If the repo "store" has claimed
 -- another SHA-256, the claim was false and is replaced.  The size of the file
 -- is then added to the bytes that were read in vain for the owner who is
--- recorded in xet.hub_proofs.  Returns whether the claim was true; without a
--- repo, it counts as false.
+-- recorded in xet.hub_proofs.  Returns true if the claim was true; without a
+-- repo, returns false.
 
 CREATE FUNCTION xet.hub_proven(store text, file bytea, digest bytea)
     RETURNS boolean
@@ -556,8 +557,8 @@ $$;
 
 
 -- Adds files of one repo to another repo, as if they had been uploaded to the
--- other repo, so that a commit there may name them.  A file is added only if a
--- commit of the first repo refers to it, and if its SHA-256 is proven and
+-- other repo, so that its commits may name the files.  A file is added only if
+-- a commit of the first repo refers to it, and if its SHA-256 is proven and
 -- equals the requested one.  The caller must have the right to read the first
 -- repo and to write to the other repo.
 
@@ -589,7 +590,7 @@ BEGIN
     asked.name := to_name;
     t := xet.hub_find(asked, true);
 
-    -- the repo is named in the body, so the client can't be redirected
+    -- the body names the repo, so the client can't be redirected
 
     IF t.status = 307 THEN
         asked.owner := split_part(t.more, '/', 1);
@@ -695,10 +696,10 @@ $$;
 
 
 -- Returns a file that the caller may name by its hash; no row if there is no
--- such file.  If source is NULL, the file is one of the repo.  Otherwise
+-- such file.  If source is NULL, the file must be in the repo.  Otherwise
 -- source is another repo, as "kind/owner/name", that the caller may read; then
 -- the file is added to this repo for the subject.  added is the number of
--- bytes added.  The file's entry is locked until the commit.
+-- added bytes.  The file's entry is locked until the commit.
 
 CREATE FUNCTION xet.hub_named(target bigint, asked xet.hub_asked,
     subject bytea, hash bytea, source text)

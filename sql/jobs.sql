@@ -1,6 +1,6 @@
--- Functions for background jobs.  One worker of all nodes runs a job at a
--- time, under a lease.  The lease uses the clock of PostgreSQL, and only saves
--- work: two workers that run the same job do no harm.  Any of these functions
+-- Functions for background jobs.  At any time one worker of all nodes runs a
+-- job, under a lease.  The lease uses the clock of PostgreSQL, and only saves
+-- work: two workers may run the same job without harm.  Any of these functions
 -- may be called twice, since a statement whose session is lost is retried.
 
 CREATE FUNCTION xet.figures_sum(a jsonb, b jsonb)
@@ -17,7 +17,7 @@ $$;
 
 
 -- Returns the number of milliseconds until a job can be taken; 0 means now.  A
--- node may take a lease that it already holds, since the worker that took the
+-- node may take a lease that it already holds: then the worker that took the
 -- lease has exited.
 
 CREATE FUNCTION xet.job_wait(c xet.jobs, holder bytea, every bigint)
@@ -153,7 +153,7 @@ END;
 $$;
 
 
--- For operators: starts the next run of a job now.  Returns false if a run is
+-- Starts the next run of a job now, for operators.  Returns false if a run is
 -- in progress, or if the job has never run.
 
 CREATE FUNCTION xet.job_now(name text)
@@ -170,11 +170,11 @@ END;
 $$;
 
 
--- For "xet gc": starts the next run of the collector now, and the search for
--- orphans, too.  Returns false if a run of the collector is in progress: that
--- run may already be past the rows that "xet gc" wants to collect, so the
--- caller repeats this call after the run.  A note that says why the collector
--- waits is dropped, so that the next note is reported.
+-- Starts the next run of the collector and of the search for orphans now, for
+-- "xet gc".  Returns false if a run of the collector is in progress: that run
+-- may already be past the rows that "xet gc" wants to collect, so the caller
+-- repeats this call after the run.  A note that says why the collector waits is
+-- deleted, so that the next note is reported.
 
 CREATE FUNCTION xet.gc_now()
     RETURNS boolean
@@ -193,9 +193,9 @@ END;
 $$;
 
 
--- Returns the state of all jobs, a few rows.  figures are the counts of the
--- run in progress, or of the last run; totals are the counts of all runs,
--- including the run in progress.
+-- Returns the state of all jobs, one row per job.  figures are the counts of
+-- the run in progress, or else of the last run; totals are the counts of all
+-- runs, including the run in progress.
 
 CREATE FUNCTION xet.jobs_show()
     RETURNS TABLE (name text, running boolean, held boolean,
@@ -214,7 +214,7 @@ $$;
 
 
 -- Returns the next 8 copies to read after the id "after", in the order of
--- ids, except those known to be damaged (xet.heal_next()).  For a row without
+-- ids; skips copies known to be damaged (xet.heal_next()).  For a row without
 -- a digest, ends_sha256 is the SHA-256 of its stored_ends, which the copy must
 -- match.
 
@@ -232,8 +232,8 @@ AS $$
 $$;
 
 
--- Returns the next 8 copies that are known to be damaged, and whose next try
--- of a heal is due; the columns are those of xet.scrub_next().
+-- Returns the next 8 copies that are known to be damaged and are due for
+-- another try to heal them; the columns are those of xet.scrub_next().
 
 CREATE FUNCTION xet.heal_next(after bigint)
     RETURNS TABLE (id bigint, hash bytea, copy_id integer, stored_size bigint,
@@ -254,7 +254,7 @@ $$;
 
 -- Records that a copy could not be healed.  The next try is after a minute,
 -- and the delay doubles with each try, up to an hour.  Returns false if the
--- row describes another copy now.
+-- row now describes another copy.
 
 CREATE FUNCTION xet.heal_later(id bigint, copy_id integer)
     RETURNS boolean
@@ -277,8 +277,8 @@ BEGIN
      WHERE h.copy_id <> excluded.copy_id OR h.next_at <= now()
            OR h.next_at > now() + interval '1 hour';
 
-    -- if the next try is already scheduled, this statement is a retry, which
-    -- must not count a second time
+    -- if the next try is already scheduled, this statement is a retry, and the
+    -- failure must not be counted a second time
 
     RETURN EXISTS (SELECT FROM xet.heals h
                     WHERE h.xorb_id = id AND h.copy_id = heal_later.copy_id);

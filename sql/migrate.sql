@@ -5,22 +5,22 @@
 -- in the session that then applies the other files.
 --
 -- Each NNNN_name.sql is applied once, in the order of its number, in one
--- transaction together with its row in xet.migrations: completely or not at
--- all.  functions.sql is applied again whenever its text has changed, and has
--- the row of number 0.  An applied migration must never be edited; the
--- recorded SHA-256 detects an edit.  A database with a migration that the
--- folder lacks is not changed: its functions are also newer.
+-- transaction that also inserts its row into xet.migrations.  functions.sql is
+-- applied again whenever its text has changed; its row has the number 0.  An
+-- applied migration must never be edited; the recorded SHA-256 detects an edit.
+-- A database with a migration that the folder lacks is not changed: its
+-- functions are also newer.
 --
 -- "xet migrate" does all of this in one session under one advisory lock, so
 -- several nodes may start at the same time.
 --
--- Servers may run meanwhile.  A worker runs with the schema of its version,
--- and with a later schema if each migration in between declares compatibility
--- with that version.  The declaration is a line of its own, "-- compatible
--- from N".  It promises that the statements of modules of schema N and later
--- still mean the same, both before and after functions.sql is applied.  A
--- migration without that line requires that all servers are stopped or
--- replaced.
+-- Servers may run during a migration.  A worker runs with the schema of its
+-- version, and with a later schema if each migration in between declares
+-- compatibility with that version.  The declaration is a separate line,
+-- "-- compatible from N".  It promises that the statements of modules of schema
+-- N and later still mean the same, both before and after functions.sql is
+-- applied.  A migration without that line requires that all servers are stopped
+-- or replaced.
 
 set client_min_messages = warning;
 
@@ -109,11 +109,11 @@ $$;
 
 
 -- Applies functions.sql, which creates all functions as if the database had no
--- functions.  A function that is dropped and created again would break the
+-- functions.  Dropping a function and creating it again would break the
 -- prepared and the running statements of other sessions.  So the file is first
 -- run in a subtransaction that is rolled back.  Then a function is dropped
--- only if the file lacks it or has another signature.  A function is replaced,
--- in place, only if its text has changed.
+-- only if it is not in the file, or has another signature there.  A function is
+-- replaced, in place, only if its text has changed.
 
 create or replace function pg_temp.migration_functions(body text)
 returns void language plpgsql as $$

@@ -1,19 +1,19 @@
 -- Quotas and usage.
 --
--- 0001_schema.sql says what is counted, and for whom.  A limit is checked at
--- the end of a transaction that adds to the limited sum.  The check locks the
--- repo and the subject until the commit.  So it sees all earlier transactions,
--- and two transactions at the edge of a limit can not both pass.  Without a
--- limit no lock is taken.  Each transaction locks the repo first and then the
--- subject, and then waits for nothing but its commit: so there are no
+-- 0001_schema.sql describes what is counted, and for whom.  A limit is checked
+-- at the end of a transaction that adds to the limited sum.  The check locks
+-- the repo and the subject until the commit.  So it sees all earlier
+-- transactions, and two transactions cannot both pass if they exceed the limit
+-- together.  Without a limit no lock is taken.  Each transaction locks first
+-- the repo, then the subject, and takes no lock after that, so there are no
 -- deadlocks.
 --
 -- XT004: the limit is exceeded.  The detail has the kind, the name of the
 -- limit, its value, and the amount that was used before this transaction.
 
 
--- Returns the limits of a repo or of a subject (issuer, zero byte, subject):
--- from its own row if there is one, else from the default row.
+-- Returns the limits of a repo or of a subject (issuer, zero byte, subject),
+-- from its row if there is one, else from the default row.
 
 CREATE FUNCTION xet.quota_of(kind text, owner bytea)
     RETURNS TABLE (stored bigint, logical bigint, metadata bigint)
@@ -27,7 +27,7 @@ AS $$
 $$;
 
 
--- Returns whether any limit is set; if not, an upload needs no check in
+-- Returns true if any limit is set; otherwise an upload needs no check in
 -- advance.
 
 CREATE FUNCTION xet.quota_any()
@@ -92,8 +92,8 @@ END;
 $$;
 
 
--- Raises XT004 if the added amounts exceed a limit of the owner.  counted: the
--- sums include these amounts already.
+-- Raises XT004 if the added amounts exceed a limit of the owner.  counted:
+-- whether the sums already include these amounts.
 
 CREATE FUNCTION xet.quota_check(kind text, owner bytea, key bytea,
     stored bigint, logical bigint, counted boolean, metadata bigint DEFAULT 0)
@@ -158,8 +158,9 @@ $$;
 
 
 -- Checks the limits of a repo and a subject, as the last step of a transaction
--- that has added bytes for them.  A transaction may also call this with
--- counted = false before it writes its rows: then a refusal costs nothing.
+-- that has added bytes for them.  A transaction may also call this function
+-- with counted = false before it writes its rows: then a refusal wastes no
+-- work.
 
 CREATE FUNCTION xet.quota_hold(any_repo boolean, repo text, subject bytea,
     stored bigint, logical bigint, metadata bigint DEFAULT 0,
@@ -188,8 +189,9 @@ END;
 $$;
 
 
--- Calls xet.quota_hold() for a shard.  The bytes are those of the shard's new
--- files in the repo: their entries have the start time of this transaction.
+-- Calls xet.quota_hold() for a shard, with the bytes of the files that the
+-- shard has added to the repo: their entries have the start time of this
+-- transaction.
 
 CREATE FUNCTION xet.quota_shard(last xet.staged, any_repo boolean, repo text,
     repo_row bigint, subject bytea)
@@ -217,9 +219,10 @@ $$;
 -- if these bytes would exceed a limit now.  Returns false if any_repo or repo
 -- is NULL.  For "stored", hash is a xorb, which costs nothing if the repo has
 -- sent it.  For "logical", hash is a file, or NULL if unknown; the file costs
--- nothing if the repo has it.  A xorb that only others have sent counts here
--- like a new one, and costs nothing only at the commit, after its bytes were
--- sent: the response to a hash alone must not reveal that the xorb is stored.
+-- nothing if the repo has it.  A xorb that only other repos have sent counts
+-- here like a new xorb.  It costs nothing at the commit, when its bytes have
+-- been sent: a caller who knows only the hash must not learn that the xorb is
+-- stored.
 
 CREATE FUNCTION xet.quota_look(what text, size bigint, hash bytea,
     any_repo boolean, repo text, subject bytea)
@@ -274,7 +277,7 @@ END;
 $$;
 
 
--- For administrators: sets the limits of a repo or of a subject.
+-- Sets the limits of a repo or of a subject, for administrators.
 --
 -- NULL means no limit; if all limits are NULL, the row is deleted.  A NULL
 -- owner sets the default for all owners without a row.  The repo need not
@@ -337,8 +340,8 @@ $$;
 
 
 -- Lists the usage of all repos, and of the subjects with any usage.  Only the
--- hash of a subject is recorded, which is shown in hexadecimal.  A subject
--- with a limit of its own is shown by name, with a slash for the zero byte.
+-- hash of a subject is recorded; it is shown in hexadecimal.  A subject that
+-- has its own limit is shown by name, with a slash for the zero byte.
 
 CREATE FUNCTION xet.usage_list()
     RETURNS TABLE (kind text, name text, stored bigint, logical bigint,
@@ -397,9 +400,9 @@ AS $$
 $$;
 
 
--- Recounts everything and corrects the sums that differ; returns a row for
--- each corrected sum, with the difference.  One statement has one snapshot of
--- the store, in which sums and rows agree, so uploads may continue.
+-- Recounts everything and corrects wrong sums; returns a row for each corrected
+-- sum, with the difference.  All counts are made in one statement, whose
+-- snapshot has matching sums and rows, so uploads may continue.
 --
 -- Before the recount, inserts missing charges of xorbs, for example of rows
 -- that were inserted manually, and corrects charges of the wrong size.
@@ -567,10 +570,10 @@ END;
 $$;
 
 
--- Deletes the sums of deleted repos that are zero: the bytes of such a repo
--- have been collected, or others are charged for them.  Rows that other
--- transactions have locked are kept.  The deleted rows add up to zero, so a
--- transaction that counts for such a repo in another row stays correct.
+-- Deletes the rows of deleted repos whose sums are zero: the bytes of such a
+-- repo have been collected, or other repos are charged for them.  Rows that
+-- other transactions have locked are kept.  The deleted rows add up to zero, so
+-- a transaction that counts for such a repo in another row stays correct.
 
 CREATE FUNCTION xet.usage_forget()
     RETURNS bigint

@@ -2,12 +2,12 @@
 
 
 -- Returns the id of a repo, and creates its row for the first upload.  The row
--- is locked until the commit, which serializes this with a deletion of the
--- repo.  The advisory lock is taken first, as in the deletion; otherwise an
--- upload and a deletion could deadlock.
+-- is locked until the commit, which serializes the transaction with a deletion
+-- of the repo.  The advisory lock is taken first, as in the deletion; otherwise
+-- an upload and a deletion could deadlock.
 --
--- The row of a Hub's repo is created with the repo, and never here: an old
--- token for a deleted repo must not create the row again.
+-- This function never creates the row of a Hub repo, which is created with the
+-- repo: an old token for a deleted repo must not create the row again.
 
 CREATE FUNCTION xet.repo_row(repo text)
     RETURNS bigint
@@ -74,11 +74,11 @@ END;
 $$;
 
 
--- For administrators: makes a repo public or private.
+-- Makes a repo public or private, for administrators.
 --
 -- The advisory lock is fair: this statement waits for the commits of shards in
--- progress, and later shards queue behind it.  Row locks are not fair: with
--- overlapping shards, the statement would wait forever.
+-- progress, and later shards queue behind it.  Row locks are not fair: if
+-- shards overlap in time, the statement could wait forever.
 
 CREATE FUNCTION xet.repo_set_public(repo text, public boolean)
     RETURNS boolean
@@ -97,8 +97,8 @@ $$;
 
 
 -- Deletes a repo with all of its entries.  The collector later removes files
--- that nobody else has.  Returns false if there is no such repo.  Only uploads
--- to this repo wait for the deletion.
+-- that no other repo has.  Returns false if there is no such repo.  Only
+-- uploads to this repo wait for the deletion.
 --
 -- Rows that refer to the repo are deleted explicitly: the cascades of the
 -- foreign keys may use plans that were made while the tables were small.
@@ -139,7 +139,7 @@ END;
 $$;
 
 
--- Creates a repo.  Returns false if the repo exists already.
+-- Creates a repo.  Returns false if the repo already exists.
 
 CREATE FUNCTION xet.repo_create(repo text)
     RETURNS boolean
@@ -188,8 +188,8 @@ $$;
 
 -- Returns one part of the figures of repos: reads the next entries of files in
 -- repos, some thousand rows in the order of repos.  Returns the first and the
--- last repo of the part, which may have entries in other parts, too.  In
--- between, returns the largest of the other repos, in the same order.
+-- last repo of the part, which may have entries in other parts, too, and
+-- between them the largest of the other repos, in the same order.
 
 CREATE FUNCTION xet.repo_figures(after_repo bigint, after_file bigint,
     part integer)
@@ -225,11 +225,10 @@ AS $$
 $$;
 
 
--- Audits actions of administrators.  The audit log of nginx has the actions of
--- the API.  This function logs the actions of "xet repo" to the log of
--- PostgreSQL, as a line of level LOG, which only a superuser can disable.  Its
--- argument is the result of the function that acts, which it returns
--- unchanged; so a failed action is not logged.
+-- Writes an action of "xet repo" to the PostgreSQL log, as a line of level LOG,
+-- which only a superuser can disable; the audit log of nginx has only actions
+-- of the API.  The argument done is the result of the function that performs
+-- the action, and is returned unchanged; so a failed action is not logged.
 
 CREATE FUNCTION xet.audit_note(action text, repo text, file bytea,
     done anyelement)

@@ -2,11 +2,11 @@
 
 
 -- Returns the slices of xorbs that the terms of a shard name, like
--- xet.xorb_slices().  own: the caller may name the chunks of the term.
--- Otherwise the verification hash of the term must prove that the client has
--- the chunks.  Then at least one chunk must have a hash that is never sent in
--- clear: the hash is not the name of a xorb, and clients do not query it.
--- This does not apply if wide is set, since then dedup answers also show
+-- xet.xorb_slices().  own: whether the caller may name the chunks of the term.
+-- If not, the verification hash of the term must prove that the client has the
+-- chunks.  For this proof at least one chunk must have a hash that is never
+-- sent in clear: the hash is not the name of a xorb, and clients do not query
+-- it.  This does not apply if wide is set, since then dedup answers also show
 -- chunks of other repos.
 --
 -- With proof, a xorb that a term may not name looks like a xorb that is not
@@ -257,9 +257,9 @@ END;
 $$;
 
 
--- Inserts the new files of one batch, and returns their ids by their serials.
--- If a file occurs twice, its first entry counts.  held: no repo has the
--- files, so the store holds them.
+-- Inserts the new files of one batch, and returns their serials and ids.  If a
+-- file occurs twice, its first entry counts.  held: set if the files are added
+-- to no repo, so that the store holds them.
 
 CREATE FUNCTION xet.shard_files(serials bigint[], hashes bytea[],
     sizes bigint[], sha256 bytea[], counts bigint[], packed bytea[],
@@ -453,7 +453,8 @@ $$;
 
 -- Commits the last batch of a shard and all staged batches in one transaction.
 -- All files, new or known, are added to the repo, if a repo is given.  Returns
--- 1 if a file or its entry in the repo is new, 0 if all were known.
+-- 1 if a file or its entry in the repo is new, 0 if all files and entries were
+-- known.
 
 CREATE FUNCTION xet.shard_put(upload bytea, seq integer, serials bigint[],
     hashes bytea[], sizes bigint[], sha256 bytea[], counts bigint[],
@@ -489,8 +490,8 @@ BEGIN
         RETURN said::integer;
     END IF;
 
-    -- lock the batches: otherwise a statement of a lost session that drops
-    -- them could do so between two of the statements below
+    -- lock the batches: otherwise a statement of a lost session could drop them
+    -- between two of the statements below
 
     IF $2 > 0 AND (SELECT count(*)
                      FROM (SELECT FROM xet.staged s
@@ -562,7 +563,7 @@ BEGIN
         xorb_ids := xorb_ids || used.ids;
         ranges := ranges || used.chunks;
 
-        -- insert segments of new files only: a known file keeps its own
+        -- insert only segments of new files: a known file keeps its segments
 
         INSERT INTO xet.terms (file_id, first_offset, end_offset, packed)
         SELECT n.id, t.first_offset, t.end_offset, t.packed
@@ -571,7 +572,7 @@ BEGIN
           JOIN unnest(new_serials, new_ids) AS n(serial, id)
             ON n.serial = t.serial;
 
-        -- all shards insert chunks in the same order; otherwise two of them
+        -- all shards insert chunks in the same order; otherwise two shards
         -- could deadlock
 
         INSERT INTO xet.chunks (hash, xorb_id, idx)

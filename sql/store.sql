@@ -1,5 +1,5 @@
--- Functions for the folder or bucket that this database describes, and for the
--- copies there that have no row.
+-- Functions for the folder or bucket that this database describes, and for
+-- copies in it that have no row.
 
 
 -- Returns the identity of the folder or bucket that this database describes.
@@ -34,8 +34,8 @@ AS $$
 $$;
 
 
--- Returns a string that identifies these tables: it differs after a dump of
--- them is restored.  The string has the oids of the tables.  A new cluster
+-- Returns a string that identifies these tables: tables restored from a dump
+-- get another string.  The string has the oids of the tables.  A new cluster
 -- assigns the same oids in the same order, so the string also has the
 -- identifier of the cluster.  Not every role may read that identifier; with
 -- SECURITY DEFINER all roles get the same string.
@@ -63,14 +63,13 @@ $$;
 
 
 -- Allocates a block of 256 copy ids, exclusively for the caller, and returns
--- the first one.  The row is updated, so the result is returned only after it
--- is durable, also on a synchronous standby.
+-- its first id.  The function updates a row, so its result is returned only
+-- after it is durable, also on a synchronous standby.
 --
 -- A restored dump, or a standby that is promoted before it has received
--- everything, continues with an old number and would allocate blocks a second
--- time.  So the order of blocks differs in each history, by the identity of
--- the tables and the timeline of the cluster.  Blocks repeat after 2^32
--- copies.
+-- everything, continues with an old number, and would allocate some blocks a
+-- second time.  So the order of blocks depends on the identity of the tables
+-- and the timeline of the cluster.  Blocks repeat after 2^32 copies.
 
 CREATE FUNCTION xet.copy_ids_take()
     RETURNS bigint
@@ -101,9 +100,9 @@ END;
 $$;
 
 
--- For operators: call this in a copy of the database that was not made by a
--- dump, such as a disk snapshot, and that runs in parallel with the original.
--- From then on the copy allocates other copy ids than the original.
+-- Makes this database allocate other copy ids than the database that it was
+-- copied from.  Operators call this function in a copy that was not made by a
+-- dump, such as a disk snapshot, if it runs in parallel with the original.
 
 CREATE FUNCTION xet.copy_ids_anew()
     RETURNS void
@@ -134,9 +133,9 @@ AS $$
 $$;
 
 
--- Records that this database knows all copies: from now on each copy without a
--- row is an orphan.  "xet rebuild" calls this at its end, and operators call
--- it if they give up the copies without a row.
+-- Records that this database knows all copies; after that, each copy without a
+-- row is an orphan.  "xet rebuild" calls this function at its end.  Operators
+-- call it if they give up the copies without a row.
 
 CREATE FUNCTION xet.store_known()
     RETURNS void
@@ -147,7 +146,7 @@ $$;
 
 
 -- Records that this database does not know all copies.  "xet rebuild" calls
--- this before it inserts its first row.
+-- this function before it inserts its first row.
 
 CREATE FUNCTION xet.store_unknown()
     RETURNS void
@@ -158,10 +157,10 @@ $$;
 
 
 -- Records that a search for files of the store without a row has ended, and
--- found n such files; NULL means that the number is unknown.  swept: the
--- search covered all files, and removed those that may be removed.  started_at
--- in xet.jobs is the time of the last such sweep: xet.job_now('orphans')
--- resets it, so that a server sweeps in its next run.
+-- found n such files; NULL means that the number is unknown.  swept: whether
+-- the search covered all files, and removed those that may be removed.
+-- started_at in xet.jobs is the time of the last such sweep:
+-- xet.job_now('orphans') resets it, so that a server sweeps in its next run.
 
 CREATE FUNCTION xet.orphans_found(n bigint, swept boolean DEFAULT false)
     RETURNS boolean
@@ -201,11 +200,11 @@ AS $$
 $$;
 
 
--- Tells a server whether to sweep now, which it does once a day, or to
--- continue a sweep in progress; also returns the times of xet.orphans_from().
--- why is the reason not to sweep; empty if it need not be reported.  unsafe:
--- it is unknown which copies may be removed, so xet.gc_copies() returns no
--- copies either, until an operator has intervened.
+-- Tells a server whether to start the daily sweep now, or to continue a sweep
+-- in progress; also returns the times of xet.orphans_from().  why is the reason
+-- not to sweep; empty if it need not be reported.  unsafe: it is unknown which
+-- copies may be removed, so xet.gc_copies() also returns no copies until an
+-- operator has intervened.
 
 CREATE FUNCTION xet.orphans_due(begun boolean)
     RETURNS TABLE (due boolean, since bigint, newest bigint, why text,

@@ -48,17 +48,17 @@ $$;
 -- Returns the chunks of a xorb that a repo and a subject may name without a
 -- proof.  These are the chunks that the repo or the subject has sent or
 -- registered, and the chunks of files that the repo may see; the 64 oldest and
--- the 64 newest files are checked.  Without a repo, the whole store is
--- visible.  But the name of a xorb of one chunk is the hash of that chunk,
--- which proves nothing: so a file must use that xorb.
+-- the 64 newest files are checked.  Without a repo, the whole store is visible,
+-- except a xorb of one chunk that no file uses: its name is the hash of that
+-- chunk, which proves nothing.
 --
 -- A xorb that is not stored takes the same work.  Callers must make this call
 -- for it, too, with id -1 and one chunk: otherwise the response time would
--- reveal what others have stored.  The function makes at least at_least
+-- reveal what other users have stored.  The function makes at least at_least
 -- look-ups of files, some of them of files that do not exist.  at_least is 128
 -- if the time must not reveal whether the xorb exists, else 0.
 --
--- Sessions cache plans, and may have made them while the tables were empty.
+-- Sessions cache plans, which may have been made while the tables were empty.
 -- With "= ANY" of a one-element array, only one index gives the order.  With
 -- "=", the index that starts with the file would also give the order, and
 -- would be scanned completely.  So there is an ORDER BY even where the order
@@ -137,10 +137,10 @@ END;
 $$;
 
 
--- Returns whether at least one chunk of the range has a hash that is never
--- sent in clear.  The last chunk is checked first, since clients query the
--- first chunk.  For a xorb that is not stored, the function looks up the name
--- of the xorb instead.
+-- Returns true if at least one chunk of the range has a hash that is never sent
+-- in clear.  The last chunk is checked first, since clients query the first
+-- chunk.  For a xorb that is not stored, the function looks up the name of the
+-- xorb instead.
 
 CREATE FUNCTION xet.slice_secret(xorb bytea, first integer, last integer)
     RETURNS boolean
@@ -236,15 +236,15 @@ AS $$
 $$;
 
 
--- Returns the id of a copy that was made at a time, in seconds since 1970.
--- Raises 40XT1 if the copy is older than xet.copy_age().  The upload may have
--- been halted between its copy and its row, with its worker or the whole
--- machine.  Meanwhile the collector may have removed the copy, since it had no
--- row.
+-- Returns copy_id.  Raises 40XT1 if the copy, which was made at the time "made"
+-- in seconds since 1970, is older than xet.copy_age().  The worker or the whole
+-- machine may have been halted after the copy was made and before its row was
+-- inserted.  In the meantime the collector may have removed the copy, since it
+-- had no row.
 --
 -- SQLSTATE 40XT1, here and below: the copy can not be restored, so the module
--- does not retry the statement.  Older versions of the module retry it; for
--- errors of class 40, they also leave the copy in place.
+-- does not retry the statement.  Older versions of the module retry it; after
+-- errors of class 40, they also keep the copy.
 
 CREATE FUNCTION xet.copy_made(copy_id integer, made bigint)
     RETURNS integer
@@ -266,15 +266,15 @@ END;
 $$;
 
 
--- Registers a xorb whose bytes are durable in the copy with that copy id, its
+-- Registers a xorb whose bytes are durable in the copy with this copy id, its
 -- eligible chunks (given by index), and its sender.  Returns the current row.
--- If the row has that copy id, this statement inserted the row.  With another
--- copy id, the xorb was stored before, by this or another node, and the new
--- copy is not used.  inserted: the xorb was not stored before.  With a repo,
--- inserted means that neither the repo nor the subject had sent the xorb
--- before, since uploads of others must not be revealed.
+-- If the row has the same copy id, this statement inserted the row.  If it has
+-- another copy id, the xorb was stored before, by this or another node, and the
+-- new copy is not used.  inserted: true if the xorb was not stored before.
+-- With a repo, true if neither the repo nor the subject had sent the xorb
+-- before, since uploads of other users must not be revealed.
 --
--- If the xorb was stored before, the response says so, and the sender will
+-- If the xorb was stored before, the response tells it, and the sender will
 -- refer to the xorb.  So the xorb is recorded as advertised, like a xorb in a
 -- dedup response.  The lock waits for a collector that is about to remove the
 -- xorb; the xorb is then inserted as new.
@@ -315,8 +315,8 @@ BEGIN
         EXIT WHEN FOUND;
     END LOOP;
 
-    -- this statement may be a retry after a lost session, for a copy that was
-    -- collected meanwhile: its file may be gone.  The check follows the
+    -- this statement may be a retry after a lost session, and the copy may have
+    -- been collected in the meantime, with its file.  The check follows the
     -- insert, which may have waited for that collection.
 
     IF new_id IS NOT NULL AND EXISTS (
@@ -346,8 +346,8 @@ BEGIN
         PERFORM xet.quota_hold(any_repo, repo, subject, stored_size, 0);
     END IF;
 
-    -- a row with this copy id was inserted by this statement, now or in an
-    -- earlier try
+    -- if the row has this copy id, this call has inserted it, or an earlier try
+    -- of the same call
 
     RETURN QUERY
     SELECT x.copy_id, x.stored_size, x.digest, x.damaged_at IS NULL,
@@ -359,9 +359,10 @@ $$;
 
 
 -- Replaces the damaged copy of a known xorb by another copy: updates the row,
--- and all terms that refer to the copy.  Returns the current row.  If the row
--- has "copy id", the new copy is used.  If the copy id of the row was no longer
--- old_copy_id, another session was first, and nothing is changed.
+-- and all terms that refer to the damaged copy.  Returns the current row.  If
+-- its copy_id is the argument copy_id, the new copy is used.  If the copy id of
+-- the row was no longer old_copy_id, another session was first, and nothing is
+-- changed.
 --
 -- The lock excludes commits of shards, which check the copy ids of their terms
 -- under FOR KEY SHARE (xet.shard_terms()).  So either their terms exist when
@@ -371,8 +372,8 @@ $$;
 --
 -- A heal of a xorb uses one session.  A heal that would have to wait for
 -- another heal, or for a large shard, gives up after three seconds (55P03),
--- and the caller retries later.  Statements that send or name the xorb
--- meanwhile wait up to the lock_timeout of their session.
+-- and the caller retries later.  Statements that send or name the xorb during
+-- the heal wait up to the lock_timeout of their session.
 
 CREATE FUNCTION xet.xorb_heal(xorb bytea, stored_ends bytea,
     stored_size bigint, copy_id integer, digest bytea, old_copy_id integer)
@@ -461,9 +462,9 @@ AS $$
 DECLARE
     moved  bytea := ''::bytea;
     done   integer := 0;                   -- bytes of packed that are in moved
-    found  integer;                        -- after these bytes, from 1
-    start  integer;                        -- of the term
-    first  integer;                        -- chunk
+    found  integer;                        -- position after done, from 1
+    start  integer;                        -- start of the term
+    first  integer;                        -- first chunk of the term
     last   integer;
 BEGIN
     LOOP
@@ -473,8 +474,8 @@ BEGIN
 
         start := (done + found - 1) / 52 * 52;
 
-        -- all terms before this one are of other xorbs; this one may also be,
-        -- if the bytes that match the hash span two terms
+        -- all terms before this term refer to other xorbs; so may this term, if
+        -- the bytes that match the hash span two terms
 
         moved := moved || substring(packed FROM done + 1 FOR start - done);
 
@@ -504,8 +505,8 @@ END;
 $$;
 
 
--- Returns a row for a xorb that need not be sent, since the caller may name
--- all of it in a shard; recorded is as in xet.chunk_find().
+-- Returns a row for a xorb that need not be sent, since the caller may name all
+-- of its chunks in a shard; recorded is as in xet.chunk_find().
 
 CREATE FUNCTION xet.xorb_grant(xorb bytea, proof boolean, any_repo boolean,
     repo text, subject bytea)
@@ -529,8 +530,8 @@ $$;
 
 
 -- Returns the row of xet.xorb_grant() for a caller who reads the xorb.  Unlike
--- there, a caller with access to the whole store may read each xorb, whether
--- or not a file uses it.
+-- in xet.xorb_grant(), a caller with access to the whole store may read any
+-- xorb, even if no file uses it.
 
 CREATE FUNCTION xet.xorb_get(xorb bytea, any_repo boolean, repo text,
     subject bytea)
@@ -583,16 +584,16 @@ $$;
 
 
 -- Returns the xorbs of the response to a dedup query for a chunk, at most 64
--- xorbs and 65,536 chunks.  The first row is the xorb with the most chunks
--- from that chunk on, since a client extends a match over the chunks that
+-- xorbs and 65,536 chunks.  The first row is the xorb that has the most chunks
+-- after that chunk, since a client extends a match over the chunks that
 -- follow.  The other rows are the other xorbs of the newest file that uses the
--- first xorb.  A client that has the start of a file mostly has the rest of
+-- first xorb.  A client that has the start of a file usually has the rest of
 -- the file, but queries only one chunk in a thousand.
 --
 -- The hash is looked up as a one-element array, and is part of the order: so
 -- only the primary key gives this order.  With "=", the index chunks_xorb
 -- would also give the order: a plan made for an empty table uses the index
--- that was created first, and a restore may change which one that is.
+-- that was created first, and after a restore this may be chunks_xorb.
 --
 -- With a repo, only the chunks of xet.xorb_seen() and the chunks that visible
 -- files use are shown.  seen has the first chunk and the end of each range, as
@@ -600,14 +601,15 @@ $$;
 -- all chunks are shown, except those of xorbs of one chunk, whose names are
 -- the hashes of chunks.
 --
--- The work is bounded, whatever others have stored; anything beyond a bound is
--- a miss, which only costs an upload.  A chunk may be in 100,000 xorbs.  The
--- 16 oldest are checked, which nobody can displace, and the 16 newest, which a
--- young repo most likely has.  A xorb may be in 100,000 files of others.  If
--- the caller sent none of these 32 xorbs, 64 of the oldest and 64 of the
--- newest files are checked, in equal shares for the xorbs that files use.
+-- The work is bounded, whatever other users have stored; anything beyond a
+-- bound is a miss, which only costs an upload.  A chunk may be in 100,000
+-- xorbs.  The function checks the 16 oldest xorbs, which nobody can displace,
+-- and the 16 newest xorbs, which a young repo most likely has.  A xorb may be
+-- in 100,000 files of other users.  If the caller sent none of these 32 xorbs,
+-- 64 of the oldest and 64 of the newest files are checked, in equal shares for
+-- the xorbs that files use.
 --
--- A miss takes the same work whether others have the chunk or nobody has: ids
+-- A miss takes the same work whether or not other users have the chunk: ids
 -- that do not exist are looked up until there are 32 xorbs and 128 files.
 --
 -- recorded: whether the xorb is already recorded as advertised today.

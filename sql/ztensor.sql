@@ -2,9 +2,10 @@
 
 
 -- Returns the result of the check of a file by these rules; no row if there is
--- no result.  The caller must have opened the file, and so may see it.  The
--- file is looked up first: while the table is empty, the planner may prefer a
--- join by the rules alone.  That plan, once cached, would scan all results.
+-- no result.  Callers must first open the file, which checks that they may see
+-- it.  The file is looked up first: while the table is empty, the planner may
+-- prefer a join by the rules only.  That plan, once cached, would scan all
+-- results.
 
 CREATE FUNCTION xet.zt_get(file bytea, rules bigint, with_attributes boolean)
     RETURNS TABLE (verdict bytea, attributes bytea)
@@ -39,8 +40,8 @@ AS $$
 $$;
 
 
--- Returns the reports of those objects first..last of a file that were
--- verified.
+-- Returns the reports of the verified objects among objects first..last of a
+-- file.
 
 CREATE FUNCTION xet.zt_reports_get(file bytea, rules bigint, first bigint,
     last bigint)
