@@ -103,7 +103,7 @@ ngx_uint_t ngx_http_xet_dedup_wide(ngx_http_request_t *r);
  * ngx_http_xet_token_cache.c: verified tokens in shared memory.
  */
 
-/* The init handler of the zone; zone->data must not be NULL. */
+/* Initializes the zone, as its init handler; zone->data must not be NULL. */
 ngx_int_t ngx_http_xet_token_cache_init_zone(ngx_shm_zone_t *zone, void *data);
 
 /*
@@ -148,7 +148,7 @@ struct ngx_http_xet_limit_s {
 };
 
 
-/* The init handler of the zone. */
+/* Initializes the zone, as its init handler. */
 ngx_int_t ngx_http_xet_limit_zone_init(ngx_shm_zone_t *zone, void *data);
 
 /*

@@ -84,7 +84,7 @@ typedef enum {
     NGX_HTTP_XET_URL_CACHEABLE
 } ngx_http_xet_url_mode_e;
 
-/* Where data URLs point to: nginx, or the object store. */
+/* The target of data URLs: nginx, or the object store. */
 
 typedef enum {
     NGX_HTTP_XET_DATA_PROXY = 0,
@@ -113,13 +113,13 @@ typedef enum {
     NGX_HTTP_XET_ERROR_HUB
 } ngx_http_xet_error_e;
 
-/* Whether a location serves a Hub, or sends errors in the format of a Hub. */
+/* Tests whether a location serves a Hub, or sends errors in the Hub format. */
 
 #define ngx_http_xet_of_hub(xlcf)                                             \
     ((xlcf)->hub || (xlcf)->error == NGX_HTTP_XET_ERROR_HUB)
 
 
-/* What a location with xet_metrics or xet_status shows. */
+/* The kind of page that xet_metrics or xet_status serves in a location. */
 
 typedef enum {
     NGX_HTTP_XET_MONITOR_OFF = 0,
@@ -276,7 +276,7 @@ typedef struct {
 } ngx_http_xet_loc_conf_t;
 
 
-/* The only namespace of xorbs: a folder of the store, and a part of URLs. */
+/* The only namespace of xorbs: a folder in the store, and a part of URLs. */
 #define NGX_HTTP_XET_NAMESPACE  "default"
 
 

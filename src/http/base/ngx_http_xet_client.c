@@ -6,17 +6,17 @@
  *
  * A process may be frozen by SIGSTOP, a paused machine or a hanging disk.  When
  * the process wakes up, its sockets contain requests whose clients have given
- * up, and may have sent them to another node.  Such requests are recognized by
+ * up, and may have sent the requests to another node.  Signs of such requests:
  *
- *     the FIN    The kernel reports a FIN even behind unread bytes.  A client
+ *     a FIN      The kernel reports a FIN even behind unread bytes.  A client
  *                that shuts down its sending side and waits for a response
  *                counts as gone, as in nginx's proxy.
- *     the beat   If a timer fires later than clients wait for a response, the
+ *     late beat  If the timer fires so late that clients may have given up, the
  *                worker was halted.  Requests that arrived before or shortly
  *                after the worker woke up are rejected, because a client whose
  *                machine or network is down sends no FIN.
  *
- * Each worker has one such timer.  All functions run in the event loop.
+ * Each worker has one timer.  All functions run in the event loop.
  */
 
 #include "ngx_http_xet.h"

@@ -50,7 +50,7 @@ typedef enum {
 #define NGX_HTTP_XET_GRANT_MAX   4
 
 
-/* Routes that are not in routes.def; the rows of routes.def follow. */
+/* Routes that are not in routes.def; its routes have higher numbers. */
 
 typedef enum {
     NGX_HTTP_XET_ROUTE_OTHER = 0,  /* no route, or an error page */
@@ -76,7 +76,7 @@ typedef enum {
 } ngx_http_xet_result_e;
 
 
-/* Why a statement that was sent to a standby is sent to another server. */
+/* Reasons to send a statement of a standby again, to another server. */
 
 typedef enum {
     NGX_HTTP_XET_AGAIN_MISSING = 0,    /* no rows, or too few */
@@ -165,7 +165,7 @@ typedef struct {
 /* The cells of this worker; only its event loop writes them. */
 extern uint64_t  *ngx_http_xet_cells;
 
-/* The rows of metrics.def; the last one has no name. */
+/* The rows of metrics.def; after the last row, name is NULL. */
 extern const ngx_http_xet_metric_t  ngx_http_xet_metrics[];
 
 /* The upper bounds of the buckets in ms; the last bucket has no bound. */

@@ -3,10 +3,10 @@
  * Headers, bodies and ends of responses.
  *
  * After a request is finalized, nginx itself waits for a slow client.  But a
- * response that is made piece by piece must wait for the socket's write event
- * before the request is finalized, like nginx's writer.  It must also apply
- * "send_timeout", which restarts with each successful write.  While a rate
- * limit delays the response, the timer is used for the delay.
+ * handler that makes a response piece by piece must wait for the socket's write
+ * event before the request is finalized, like nginx's writer.  It must also
+ * apply "send_timeout", which restarts with each successful write.  While a
+ * rate limit delays the response, the timer is used for the delay.
  */
 
 #include "ngx_http_xet.h"

@@ -329,9 +329,9 @@ ngx_uint_t ngx_http_xet_standbys_alone(void);
 ngx_uint_t ngx_http_xet_standbys_fit(ngx_uint_t n);
 
 /*
- * Queues a read or a dedup query for standby n, as
+ * Queues a read or a dedup query for standby n, like
  * ngx_http_xet_pg_pools_send().  A statement that conflicts with the replay is
- * not sent to the same standby again.
+ * not sent to this standby again.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_standbys_send(ngx_uint_t n,
     ngx_http_xet_pg_pool_e pg_pool, const ngx_http_xet_pg_stmt_t *stmt,

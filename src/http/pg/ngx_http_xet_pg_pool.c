@@ -17,7 +17,7 @@
  *
  * The pool of a standby (ngx_http_xet_standby.c) works like a pool of reads,
  * with one exception: a statement that conflicts with the replay is not sent
- * to the same host again.
+ * to this host again.
  *
  * Everything runs in the event loop of one worker.
  */

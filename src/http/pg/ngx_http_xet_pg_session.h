@@ -148,7 +148,7 @@ struct ngx_http_xet_pg_s {
     void                            *pg_pool;
     const ngx_http_xet_pg_events_t  *events;
 
-    ngx_queue_t                      inflight; /* sent statements, in order */
+    ngx_queue_t                      inflight; /* statements, oldest first */
     ngx_uint_t                       n;        /* length of inflight */
 
     const ngx_http_xet_pg_host_t    *host;
@@ -244,7 +244,7 @@ struct ngx_http_xet_pg_pool_s {
 ngx_int_t ngx_http_xet_pg_pool_init(ngx_http_xet_pg_pool_t *pg_pool, ngx_pool_t
     *pool);
 
-/* Queues a statement, as ngx_http_xet_pg_pools_send(). */
+/* Queues a statement in one pool, like ngx_http_xet_pg_pools_send(). */
 ngx_http_xet_pg_query_t *ngx_http_xet_pg_pool_send(ngx_http_xet_pg_pool_t
     *pg_pool, const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
     ngx_http_xet_pg_handler_pt handler, void *data);

@@ -232,7 +232,8 @@ ngx_http_xet_standby_create(ngx_http_xet_standbys_t *s,
     sb->pg_pool.running = conf->timeout;
 
     /*
-     * a separate pool, as for the primary: the cost of dedup queries varies
+     * dedup queries have a separate pool, like on the primary, because their
+     * cost varies
      */
 
     sb->dedup = sb->pg_pool;
@@ -411,7 +412,7 @@ ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s)
 
     if (ngx_current_msec - s->ask.at < xmcf->ping_timeout) {
 
-        /* the ping was rejected; broken sessions are detected anyway */
+        /* the ping was rejected; lost sessions are detected without polls */
 
         s->silent = 0;
         return;

@@ -11,9 +11,9 @@
  * counts as not stored, and its next upload repairs it
  * (ngx_http_xet_xorb_commit.c).
  *
- * A missing copy is not a loss if no row refers to it any more: the xorb was
+ * A missing copy is not a loss if no row refers to it any longer: the xorb was
  * collected or repaired in the meantime.  Only the result of the report shows
- * which copies are lost, so a copy is logged after its report.
+ * which copies are lost, so a lost copy is logged after its report.
  *
  * The list of copies belongs to the job while the job runs, else to the event
  * loop.

@@ -62,7 +62,7 @@ void ngx_http_xet_damage_note(ngx_http_xet_damage_t *d,
     const xet_hash_t *xorb, uint32_t copy_id);
 
 /*
- * Checks the copy to which a row refers, as ngx_http_xet_store_stat_job().  If
+ * Checks a copy to which a row refers, like ngx_http_xet_store_stat_job().  If
  * the copy is missing or has another size, records it and returns
  * XET_STORE_DAMAGED.  The copy is logged later, if a row still refers to it.
  */
@@ -70,7 +70,7 @@ xet_status_t ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
     ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t copy_id,
     uint64_t size, ngx_log_t *log);
 
-/* The same for n copies, as ngx_http_xet_store_stat_all_job(). */
+/* Checks n copies in this way, with ngx_http_xet_store_stat_all_job(). */
 void ngx_http_xet_damage_stat_all_job(ngx_http_xet_damage_t *d,
     ngx_http_xet_store_t *store, ngx_http_xet_copy_stat_t *stats,
     ngx_uint_t n, ngx_log_t *log);
@@ -173,8 +173,8 @@ struct ngx_http_xet_query_s {
     PGresult                       *res;       /* result; owns the rows */
     ngx_uint_t                      standby;   /* last standby used */
     ngx_uint_t                      asked;     /* bit mask of standbys used */
-    ngx_uint_t                      pg_pool;   /* pool, to resend stmt */
-    ngx_uint_t                      stmt;      /* statement sent to standbys */
+    ngx_uint_t                      pg_pool;   /* pool used by stmt */
+    ngx_uint_t                      stmt;      /* read that may be resent */
     ngx_uint_t                      files;     /* number of requested items */
     ngx_uint_t                      first;     /* index of the first file */
 
@@ -310,7 +310,7 @@ ngx_int_t ngx_http_xet_query_files_terms(ngx_http_request_t *r,
 
 
 /*
- * Reads slices of the chunk lists of xorbs, one row per slice, in order.  If
+ * Reads slices of the chunk lists of xorbs; row i is slice i of slices.  If
  * the xorb is not stored, or its copy is known to be damaged, slice->known is
  * 0.  If hashes is 0, slice->hashes is NULL.  If the range is outside the
  * xorb, slice->n is 0.  pg_pool is an ngx_http_xet_pg_pool_e.
@@ -330,7 +330,7 @@ void ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q,
     ngx_uint_t i, xet_shard_slice_t *slice);
 
 
-/* The stored copy of a xorb, from its row. */
+/* Columns of a xorb's row that describe its copy. */
 
 typedef struct {
     uint32_t        copy_id;
@@ -472,7 +472,7 @@ void ngx_http_xet_query_copy_ids_leave(ngx_http_xet_copy_ids_wait_t *wait);
 
 /*
  * The result of a statement without a request, valid while its handler runs.
- * rc is as for ngx_http_xet_query_handler_pt, without NGX_ABORT.
+ * The values of rc are those of ngx_http_xet_query_handler_pt except NGX_ABORT.
  */
 
 typedef struct ngx_http_xet_ask_s  ngx_http_xet_ask_t;

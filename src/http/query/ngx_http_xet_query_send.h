@@ -34,7 +34,7 @@ typedef struct {
 
 extern ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[];
 
-/* Generates the SQL of all statements, in memory of the pool. */
+/* Generates the SQL of all statements, with memory from pool. */
 ngx_int_t ngx_http_xet_statements_init(ngx_pool_t *pool);
 
 /*
@@ -95,7 +95,7 @@ void ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
 
 
 /*
- * ngx_http_xet_query_read.c: sends a statement that a standby may execute, as
+ * ngx_http_xet_query_read.c: sends a statement that a standby may execute, like
  * ngx_http_xet_query_send().  complete() checks whether the rows of a standby
  * are complete; if they are not, the statement is sent to the primary.
  */

@@ -91,7 +91,7 @@ typedef struct {                                                              \
  * NGX_ERROR if out of memory.  The data to which args points must live until
  * the handler is called or the request ends; args itself may be freed at once.
  *
- * ask: sends the statement outside of requests, with copies of the arguments.
+ * ask: sends the statement outside of requests, with copies of its arguments.
  * Returns NGX_AGAIN if the handler will be called, even in an exiting worker,
  * or NGX_BUSY.
  *

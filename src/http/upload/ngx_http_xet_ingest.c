@@ -16,7 +16,7 @@
  *     commit    (service)  ngx_http_xet_xorb_commit.c writes the row of a
  *                          complete xorb, whose copy is already durable
  *     register  (service)  ngx_http_xet_register.c registers the terms, which
- *                          are in a temporary file, as for any shard
+ *                          are in a temporary file, like those of a shard
  *     prove     (query)    records that the server has computed the SHA-256;
  *                          the SHA-256 in a shard is only a client's claim
  *
