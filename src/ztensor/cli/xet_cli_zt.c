@@ -4,14 +4,14 @@
  *
  *     xet zt ls HASH                   lists the objects
  *     xet zt get HASH OBJECT           downloads the bytes of an object
- *     xet zt verify HASH [OBJECT]      lets the server check the digests
+ *     xet zt verify HASH [OBJECT]      requests a check of the digests
  *
  * A Hub name such as me/model/weights.zt may replace the hash: the Hub returns
  * the hash and the server of the file.
  *
- * For "get", an interrupted transfer is resumed with a range.  Decoded bytes
- * have no ranges: their transfer restarts if the output is a file.  The
- * SHA-256 of the received bytes is compared with Repr-Digest.
+ * "get" resumes an interrupted transfer with a range.  Decoded bytes have no
+ * ranges: their transfer restarts if the output is a file.  The SHA-256 of the
+ * received bytes is compared with Repr-Digest.
  */
 
 
@@ -44,8 +44,8 @@ typedef struct {
     const char    *output;
     char          *part;               /* temporary file, or NULL */
     int            fd;
-    uint64_t       first;              /* of --range */
-    uint64_t       last;               /* of --range, or UINT64_MAX */
+    uint64_t       first;              /* first byte of --range */
+    uint64_t       last;               /* last byte of --range; UINT64_MAX */
     uint64_t       pos;                /* received bytes */
     unsigned       ranged:1;
     unsigned       decoded:1;
@@ -258,7 +258,7 @@ xet_cli_zt_arg(char *url, const char *key, const char *value)
 }
 
 
-/* Appends the object and the role of the command line. */
+/* Appends the object and role given on the command line to the URL. */
 
 static char *
 xet_cli_zt_object(xet_cli_zt_t *z, char *url)
@@ -368,7 +368,7 @@ xet_cli_zt_ls(xet_cli_zt_t *z)
 }
 
 
-/* Prints a page.  In JSON, the first page begins with a line for the file. */
+/* Prints a page.  In JSON, a line for the file precedes the first page. */
 
 static int
 xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)

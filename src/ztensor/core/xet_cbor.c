@@ -11,12 +11,12 @@
  *             decoder uses it until xet_cbor_next() returns XET_AGAIN.
  * Threads:    one at a time.
  *
- * Hostile input: the bytes that are left limit the length of a string and the
- * size of an array.  Open arrays, maps and tags share one limit, even if the
- * caller ignores their content.  Each item takes at least one byte or closes a
- * container, so the work is linear in the input.
+ * Hostile input: the number of remaining bytes limits the length of a string
+ * and the size of an array.  Open arrays, maps and tags share one limit, even
+ * if the caller ignores their content.  Each item takes at least one byte or
+ * closes a container, so the work is linear in the input.
  *
- * The code requires that float and double are the types of IEEE 754.
+ * The code requires that float and double are IEEE 754 types.
  */
 
 
@@ -29,7 +29,7 @@
 #define XET_CBOR_BREAK       0xff
 #define XET_CBOR_INDEFINITE  31
 
-/* major types that are not values of xet_cbor_kind_t */
+/* major types that have no value in xet_cbor_kind_t */
 #define XET_CBOR_MAJOR_TAG   6
 #define XET_CBOR_MAJOR_ELSE  7
 
@@ -197,7 +197,7 @@ xet_cbor_float_shortest(const xet_cbor_item_t *item)
             return mantissa != 0;
         }
 
-        /* half floats: exponents -14 to 15, subnormal ones down to -24 */
+        /* half floats: exponents -14 to 15, down to -24 if subnormal */
 
         if (exponent >= 113 && exponent <= 142) {
             return (mantissa & 0x1fff) != 0;
@@ -365,9 +365,9 @@ xet_cbor_tag(xet_cbor_t *c, uint64_t tag)
  * Counts the item in the container around it.  Sets item->key and the tags
  * that precede the item; a tag itself is not an item.
  *
- * The frame of an array counts the items that are left, the frame of a map
- * counts two per pair.  frame->odd flips with every item of a map: it tells
- * whether a key or a value is next.
+ * The frame of an array counts the remaining items; the frame of a map counts
+ * two per pair.  frame->odd flips with every item of a map: it tells whether a
+ * key or a value is next.
  */
 
 static void
@@ -431,8 +431,8 @@ xet_cbor_container(xet_cbor_t *c, xet_cbor_item_t *item)
 
 
 /*
- * Starts a string.  Its item has the bytes of the string that are in the
- * piece.  The item of a string in chunks has no bytes.
+ * Starts a string.  The item has the part of the string that is in the piece.
+ * If the string comes in chunks, the item has no bytes.
  */
 
 static xet_status_t
@@ -599,9 +599,9 @@ xet_cbor_else(xet_cbor_t *c, xet_cbor_item_t *item, unsigned info)
  * that is split between pieces is collected in c->head, c->head_len bytes so
  * far.
  *
- * XET_OK, after which the caller sets c->head_len to 0; XET_AGAIN if the piece
- * ends inside the head; XET_ZT_MANIFEST, which is kept, if the input ends
- * inside the head.
+ * Returns XET_OK, and the caller then sets c->head_len to 0; XET_AGAIN if the
+ * piece ends inside the head; XET_ZT_MANIFEST if the input ends inside the
+ * head; this error is kept.
  */
 
 static xet_status_t
@@ -714,7 +714,7 @@ xet_cbor_head_shortest(unsigned info, uint64_t value)
 }
 
 
-/* Converts the bits of a 16-bit float to those of a 32-bit float. */
+/* Converts the bits of a 16-bit float to the bits of a 32-bit float. */
 
 static uint32_t
 xet_cbor_half(uint32_t half)

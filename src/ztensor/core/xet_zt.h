@@ -59,16 +59,16 @@ typedef struct {
     unsigned          tags;            /* number of tags before the item */
     uint64_t          tag;             /* the last tag before the item */
     uint64_t          value;
-    uint64_t          pos;             /* input offset of the head; DATA: of
-                                          the data; END: after the container */
+    uint64_t          pos;             /* input offset of the head, or of the
+                                          data (DATA); END: end offset */
 
-    const uint8_t    *data;            /* BYTES, TEXT, DATA: in the piece */
+    const uint8_t    *data;            /* BYTES, TEXT, DATA; in the piece */
     size_t            len;
 } xet_cbor_item_t;
 
 
 typedef struct {
-    uint64_t          left;            /* items left; a pair counts as two */
+    uint64_t          left;            /* remaining items; a pair is two */
     unsigned          map:1;
     unsigned          indefinite:1;
     unsigned          odd:1;           /* a map's value is next */
@@ -78,16 +78,16 @@ typedef struct {
 typedef struct {
     const uint8_t    *p;               /* the piece */
     const uint8_t    *end;
-    uint64_t          pos;             /* of p in the input */
-    uint64_t          size;            /* of the input */
+    uint64_t          pos;             /* input offset of p */
+    uint64_t          size;            /* bytes of the input */
 
     uint64_t          left;            /* bytes left of the string or chunk */
-    uint64_t          head_pos;        /* start of the open or the last item */
+    uint64_t          head_pos;        /* start of the open or last item */
     uint64_t          tag;
     unsigned          tags;
 
     unsigned          depth;
-    unsigned          limit;           /* of depth */
+    unsigned          limit;           /* maximum depth */
     unsigned          flags;
     xet_status_t      status;
 
@@ -180,15 +180,15 @@ typedef struct {
     unsigned        open:1;            /* inside a key */
     unsigned        hashed:1;          /* the open key is in the hasher */
 
-    size_t          limit;             /* keys of a map, if not ordered */
-    size_t          key_max;           /* bytes of a key, if ordered */
-    unsigned        exempt;            /* the depth without a limit of keys */
+    size_t          limit;             /* max keys of a map, if not ordered */
+    size_t          key_max;           /* max bytes of a key, if ordered */
+    unsigned        exempt;            /* depth at which limit is ignored */
 
-    /* start of the keys of the map at a level, in slots or in bytes */
+    /* per level, the start of the map's keys in slots or last */
     size_t          base[XET_CBOR_DEPTH + 1];
 
     /* 1.x: a stack of all keys of the open maps */
-    xet_zt_array_t  slots;             /* of xet_zt_key_t */
+    xet_zt_array_t  slots;             /* items are xet_zt_key_t */
 
     /* container 2: a stack of the last keys of the open maps */
     uint8_t        *last;
@@ -208,7 +208,7 @@ void xet_zt_keys_destroy(xet_zt_keys_t *k);
 
 /*
  * Checks the keys; must be called for every item, with the depth of the
- * decoder after the item.  XET_OK; XET_ZT_DUPLICATE; XET_NOMEM.
+ * decoder after the item.  Returns XET_OK, XET_ZT_DUPLICATE or XET_NOMEM.
  *
  * If keys are ordered, also XET_ZT_ORDER; XET_ZT_NAME_LEN for a key of more
  * than key_max bytes; XET_ZT_MANIFEST for an array or a map as a key.  If keys
@@ -222,7 +222,8 @@ xet_status_t xet_zt_keys_item(xet_zt_keys_t *k, const xet_cbor_item_t *item,
 
 /*
  * Types of elements: stored types (the dtype of a component), and logical
- * types, which give stored bytes a meaning (its type, from 1.2 on).
+ * types (the type of a component, since 1.2), which give stored bytes a
+ * meaning.
  */
 
 typedef enum {
@@ -235,9 +236,9 @@ typedef enum {
 struct xet_zt_dtype_s {
     const char       *name;
     const char       *storage;         /* a logical type's dtype, or NULL */
-    uint8_t           bytes;           /* of a group of elements */
-    uint8_t           per;             /* elements of a group, 1 or 2 */
-    unsigned          index:1;         /* an integer: can be an index */
+    uint8_t           bytes;           /* size of a group of elements */
+    uint8_t           per;             /* elements per group, 1 or 2 */
+    unsigned          index:1;         /* an integer, so can be an index */
     unsigned          in_2:1;          /* known in container 2 */
     xet_zt_values_t   values;
 };
@@ -255,13 +256,13 @@ int xet_zt_dtype_size(const xet_zt_dtype_t *dtype, uint64_t n,
 /* Objects, as described in the manifest */
 
 #define XET_ZT_UNIT        64          /* alignment of components */
-#define XET_ZT_UNIT_2      4096        /* in container 2 */
+#define XET_ZT_UNIT_2      4096        /* alignment, container 2 */
 
 
 /*
- * Checks an object by its description, and sets the members of object and
+ * Checks the description of an object, and sets the members of object and
  * components that are marked "set by xet_zt_object_check()".  Does not check
- * other objects, nor the bounds of components in other files.
+ * the bounds of components in other files.
  */
 void xet_zt_object_check(xet_zt_object_t *o, const xet_zt_region_t *region);
 
@@ -270,34 +271,34 @@ void xet_zt_object_error(xet_zt_object_t *o, xet_status_t status);
 
 /*
  * Checks that a component is inside the region, which belongs to this file or
- * to the component's shard.  XET_OK, XET_ZT_BOUNDS, XET_ZT_HEADER.
+ * to the component's shard.  Returns XET_OK, XET_ZT_BOUNDS or XET_ZT_HEADER.
  */
 xet_status_t xet_zt_component_bounds(const xet_zt_component_t *c,
     const xet_zt_region_t *region);
 
 
-#define XET_ZT_SHARD_MAX  64           /* bytes of a shard's name */
+#define XET_ZT_SHARD_MAX  64           /* max bytes of a shard's name */
 
 
 /*
  * Parser of the manifest of a zTensor file, which is fed in pieces of any
- * size.  It passes one object at a time to a handler.
+ * size.  The parser passes one object at a time to a handler.
  */
 
 /* A position to start at, in a manifest that was read completely before. */
 
 typedef struct {
-    uint64_t                 index;        /* of the first object to read */
-    uint64_t                 pos;          /* of its name in the manifest */
-    uint64_t                 end;          /* of the last object */
-    uint64_t                 count;        /* of all objects */
+    uint64_t                 index;        /* number of the first object */
+    uint64_t                 pos;          /* offset of that object's name */
+    uint64_t                 end;          /* end offset of the last object */
+    uint64_t                 count;        /* number of all objects */
 } xet_zt_position_t;
 
 
 typedef struct {
     xet_zt_text_t            name;
     xet_zt_text_t            digest;
-    uint64_t                 size;         /* of the shard, bytes */
+    uint64_t                 size;         /* bytes of the shard */
 } xet_zt_shard_t;
 
 
@@ -308,7 +309,7 @@ typedef xet_status_t (*xet_zt_shard_pt)(void *ctx, const xet_zt_shard_t *s);
 typedef struct {
     xet_zt_container_t       container;    /* 1 or 2 */
     const xet_zt_limits_t   *limits;       /* copied */
-    uint64_t                 size;         /* of the manifest, bytes */
+    uint64_t                 size;         /* bytes of the manifest */
     const xet_zt_position_t *from;         /* NULL: the whole manifest */
     unsigned                 attributes:1; /* copy attributes of objects */
 
@@ -327,7 +328,7 @@ void xet_zt_manifest_destroy(xet_zt_manifest_t *m);
 
 /*
  * Processes the next bytes.  XET_AGAIN: more bytes are needed; XET_DONE: the
- * end, or a handler has stopped the parser.  An error is kept:
+ * manifest has ended, or a handler has stopped the parser.  An error is kept:
  * XET_ZT_MANIFEST, XET_ZT_TRAILING, XET_ZT_NESTING, XET_ZT_UTF8,
  * XET_ZT_DUPLICATE, XET_ZT_ORDER, XET_ZT_MISSING, XET_ZT_VERSION,
  * XET_ZT_OBJECTS, XET_ZT_COMPONENTS, XET_ZT_KEYS, XET_ZT_NAME_LEN,
@@ -352,7 +353,7 @@ typedef struct {
 
     uint64_t                 count;        /* objects */
     uint64_t                 components;
-    uint64_t                 end;          /* of the last object */
+    uint64_t                 end;          /* end offset of the last object */
 
     xet_zt_text_t            attributes;   /* valid as long as the parser */
     unsigned                 attributes_cut:1;
@@ -375,15 +376,15 @@ const xet_zt_root_t *xet_zt_manifest_root(const xet_zt_manifest_t *m);
 #define XET_ZT_FILE_MIN_2  48
 
 
-/* Returns the bytes of the end of a file that xet_zt_ends_parse() needs. */
+/* Returns how many bytes of a file's end xet_zt_ends_parse() needs. */
 unsigned xet_zt_tail_len(uint64_t size);
 
 /*
- * Parses the header and the footer of a file of size bytes.  head: its first
- * XET_ZT_MAGIC_LEN bytes; tail: its last xet_zt_tail_len() bytes.  limit: the
- * maximum bytes of the manifest.  strict: a file of container 1 must begin
- * with its magic number.  After an error, only the members of *ends that were
- * read before the error are set.
+ * Parses the header and the footer of a file of size bytes.  head: the first
+ * XET_ZT_MAGIC_LEN bytes of the file; tail: its last xet_zt_tail_len() bytes.
+ * limit: the maximum size of the manifest.  strict: a file of container 1 must
+ * begin with its magic number.  After an error, only the members of *ends that
+ * were read before the error are set.
  *
  * XET_OK; XET_ZT_NOT_ZTENSOR, XET_ZT_TOO_SHORT, XET_ZT_HEADER_MAGIC,
  * XET_ZT_FOOTER_MAGIC, XET_ZT_VERSION (with the container in ends->container),
@@ -409,7 +410,7 @@ typedef struct {
 xet_status_t xet_zt_extents_add(xet_zt_array_t *e, uint64_t file,
     uint64_t offset, uint64_t length);
 
-/* Returns 1 if the range partly overlaps another; e is of a checked file. */
+/* Returns 1 if the range partly overlaps another one, in a checked file. */
 int xet_zt_extents_find(const xet_zt_array_t *e, uint64_t file,
     uint64_t offset, uint64_t length);
 
@@ -419,7 +420,7 @@ int xet_zt_extents_find(const xet_zt_array_t *e, uint64_t file,
  * a mark, which includes the object's name if names are ordered.
  */
 
-#define XET_ZT_MARK_NAME  127          /* bytes of a mark's name at most */
+#define XET_ZT_MARK_NAME  127          /* max bytes of a mark's name */
 
 
 /* The name of the object at a mark. */
@@ -430,7 +431,7 @@ typedef struct {
 } xet_zt_mark_name_t;
 
 
-/* Data of marks besides xet_zt_info_t; zeroed before the first object. */
+/* Data of marks, in addition to xet_zt_info_t; initially all zero. */
 
 typedef struct {
     xet_zt_mark_name_t  *names;        /* XET_ZT_INDEX names; NULL: no order */
@@ -446,7 +447,7 @@ typedef struct {
 xet_status_t xet_zt_index_add(xet_zt_index_t *m, xet_zt_info_t *info,
     const xet_zt_object_t *o, size_t name_max);
 
-/* Releases the last name, and if names are unordered, all names of marks. */
+/* Releases the last name, and all names of marks if names are unordered. */
 void xet_zt_index_end(xet_zt_index_t *m, const xet_zt_info_t *info);
 
 void xet_zt_index_destroy(xet_zt_index_t *m);
@@ -459,7 +460,7 @@ int xet_zt_order(unsigned order, const xet_zt_text_t *a,
     const xet_zt_text_t *b);
 
 
-/* The record of a file: filled by a check, or from a saved check result. */
+/* The record of a file, filled by a check or from a saved check result. */
 
 typedef enum {
     xet_zt_in_head = 0,
@@ -482,11 +483,11 @@ struct xet_zt_s {
     uint8_t             tail[XET_ZT_FOOTER_2];
 
     xet_zt_manifest_t  *manifest;
-    xet_status_t        verdict;           /* of the manifest so far */
-    XXH3_state_t       *hash;              /* of a manifest of container 2 */
+    xet_status_t        verdict;           /* status of the manifest so far */
+    XXH3_state_t       *hash;              /* manifest hash, container 2 */
 
-    xet_zt_array_t      shards;            /* of container 2 */
-    xet_zt_array_t      extents;           /* of xet_zt_extent_t */
+    xet_zt_array_t      shards;            /* container 2 */
+    xet_zt_array_t      extents;           /* items are xet_zt_extent_t */
 
     xet_zt_text_t       attributes;
 
@@ -502,7 +503,7 @@ typedef struct {
     unsigned  checksum:1;
     unsigned  dictionary:1;            /* the frame needs a dictionary */
     unsigned  head;                    /* bytes of the frame header */
-    uint64_t  content;                 /* bytes, decoded or to skip */
+    uint64_t  content;                 /* bytes: decoded, or to skip */
     uint64_t  window;                  /* memory to stream a frame, bytes */
 } xet_zt_frame_t;
 
@@ -522,11 +523,11 @@ xet_status_t xet_zt_frame_parse(xet_zt_frame_t *f, const uint8_t *data,
  * and of nginx.
  */
 
-/* Extends crc, the CRC of the preceding bytes (initially 0), by data. */
+/* Adds data to crc, the CRC of the preceding bytes (initially 0). */
 uint32_t xet_crc32c(uint32_t crc, const uint8_t *data, size_t len);
 
 
-#define XET_ZT_DIGEST_MAX  32          /* bytes of a value */
+#define XET_ZT_DIGEST_MAX  32          /* max bytes of a value */
 
 
 typedef enum {
@@ -539,9 +540,9 @@ typedef enum {
 
 typedef struct {
     xet_zt_digest_kind_t     kind;
-    xet_zt_digest_verdict_t  verdict;  /* of the text, if kind is NONE */
+    xet_zt_digest_verdict_t  verdict;  /* final verdict, if kind is NONE */
     uint8_t                  want[XET_ZT_DIGEST_MAX];
-    size_t                   len;      /* of want */
+    size_t                   len;      /* bytes of want */
 
     void                    *sha256;   /* an EVP_MD_CTX, kept for reuse */
     void                    *xxh3;     /* an XXH3_state_t, kept for reuse */
@@ -578,8 +579,8 @@ typedef struct xet_zt_sparse_s  xet_zt_sparse_t;
 
 /*
  * Creates the state; returns NULL if out of memory.  memory: the maximum
- * number of bytes to compare elements with each other, which only container 2
- * requires.
+ * number of bytes used to compare elements with each other, which only
+ * container 2 requires.
  */
 xet_zt_sparse_t *xet_zt_sparse_create(size_t memory);
 void xet_zt_sparse_destroy(xet_zt_sparse_t *s);
@@ -616,9 +617,9 @@ xet_status_t xet_zt_sparse_finish(xet_zt_sparse_t *s);
  * Writes the CBOR map at data, which the parser of the manifest has accepted,
  * as a JSON object.  Byte strings are written as {"$base64":"..."}; NaN,
  * infinities and undefined as null; tags are omitted.  An integer key is
- * written as decimal text; an entry with another key that is not text is
- * omitted.  A value nested deeper than XET_JSON_DEPTH is written as null.  If
- * out of memory, the buffer of j fails.
+ * written as decimal text; an entry whose key is neither text nor an integer
+ * is omitted.  A value nested deeper than XET_JSON_DEPTH is written as null.
+ * If out of memory, sets the failure flag of the buffer of j.
  */
 void xet_zt_attributes_json(xet_json_t *j, const uint8_t *data, size_t len);
 

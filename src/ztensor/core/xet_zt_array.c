@@ -2,16 +2,16 @@
 /*
  * Growing arrays.
  *
- * Purpose:    holds the keys, ranges and shards of a manifest, which arrive
- *             one by one.  A count in the manifest is not trusted: memory is
+ * Purpose:    hold the keys, ranges and shards of a manifest, which arrive one
+ *             by one.  A count in the manifest is not trusted: memory is
  *             allocated only for items that have arrived.
  * States:     none.
  * Ownership:  the caller owns the array.
  * Threads:    any.
  *
- * An array grows by half; it does not double.  With 2 million components the
+ * An array grows by half instead of doubling.  With 2 million components the
  * array of ranges is the largest allocation, and realloc() may need memory for
- * the old and the new array at once.
+ * the old and the new array at the same time.
  */
 
 

@@ -29,7 +29,7 @@
 
 
 #define XET_ZT_FLOAT_TEXT    40
-#define XET_ZT_BASE64_BYTES  3072          /* at a time; a multiple of 3 */
+#define XET_ZT_BASE64_BYTES  3072          /* per call; a multiple of 3 */
 
 
 typedef struct {
@@ -44,7 +44,7 @@ typedef struct {
     unsigned      key:1;               /* the last string is a key */
     uint8_t      *string;              /* joined chunks of a string */
     size_t        string_len;
-    size_t        string_room;         /* no string is longer */
+    size_t        string_room;         /* maximum length of a string */
 } xet_zt_attributes_t;
 
 
@@ -368,7 +368,7 @@ xet_zt_attributes_float(xet_json_t *j, const xet_cbor_item_t *item)
         }
     }
 
-    /* the decimal point of the locale may differ from that of JSON */
+    /* the decimal point of the locale may not be "." */
 
     point = 0;
 

@@ -1,9 +1,9 @@
 
 /*
- * The check result of a file and the reports on its components, as bytes.
+ * Packs the check result of a file, and reports on its components, into bytes.
  *
- * Purpose:    saves the result of a check, so that a file is checked only
- *             once: its data never changes.  Pages, lookups and reports then
+ * Purpose:    saves the result of a check, so that a file, whose data never
+ *             changes, is checked only once.  Pages, lookups and reports then
  *             use the saved bytes.
  * States:     none.
  * Ownership:  a restored record owns copies of all its data.
@@ -13,8 +13,8 @@
  * format, the rules and the size of the file.  They end with a hash of all
  * preceding bytes, which detects damage.  Forged bytes with a correct hash
  * must still pass the checks of xet_zt_load_sane(): marks are inside the
- * manifest and ascend.  A walk parses the manifest from a mark like any
- * untrusted input.
+ * manifest and ascend.  A walk that starts at a mark parses the manifest like
+ * any untrusted input.
  *
  * A result other than XET_OK is saved as the code of the status, because the
  * numbers of statuses change between versions.  The status of a report is
@@ -112,7 +112,7 @@ xet_zt_save(const xet_zt_t *zt, xet_status_t status, xet_buf_t *b)
         return XET_NOMEM;
     }
 
-    /* an order is useless without the names of marks */
+    /* the order of names is useless without the names of marks */
 
     copy = *zt;
 
@@ -204,9 +204,9 @@ xet_zt_restore(xet_zt_t **result, uint64_t size,
 
 /*
  * Saves or loads the bytes up to the container.  Each function
- * xet_zt_saved_*() does both, so that the formats agree.  Returns 0 if the
- * loaded bytes have another format, other rules, another file size or an
- * unknown container.
+ * xet_zt_saved_*() can save and load, so that both use the same format.
+ * Returns 0 if the loaded bytes have another format, other rules, another file
+ * size or an unknown container.
  */
 
 static int
@@ -477,7 +477,7 @@ xet_zt_load_attributes(xet_zt_t *zt, uint64_t hash, const uint8_t *data,
 }
 
 
-/* On a save, writes v and returns it.  On a load, returns the byte read. */
+/* When saving, writes v and returns it.  When loading, returns a byte. */
 
 static unsigned
 xet_zt_saved_u8(xet_zt_saved_t *s, unsigned v)
@@ -504,8 +504,8 @@ xet_zt_saved_u64(xet_zt_saved_t *s, uint64_t v)
 
 
 /*
- * Saves or loads len bytes.  If too few are left, loads zeros and sets
- * s->failed.
+ * Saves or loads len bytes.  If fewer bytes are left to load, loads zeros and
+ * sets s->failed.
  */
 
 static void

@@ -2,8 +2,8 @@
 /*
  * The header and the footer of a file.
  *
- * Purpose:    tells the four formats named zTensor apart, by magic numbers and
- *             footers.  Two are supported, two are only recognised.
+ * Purpose:    distinguishes the four formats named zTensor by magic numbers
+ *             and footers.  Two are supported, two are only recognised.
  * States:     none.
  * Ownership:  no argument is referenced after a call.
  * Threads:    any.
@@ -187,8 +187,8 @@ xet_zt_ends_2(xet_zt_ends_t *ends, const uint8_t *head, const uint8_t *footer,
 
 
 /*
- * Called for a file whose end has no known magic number.  Before 1.1 a file
- * ended with the length of the manifest, without a magic number.  If the bytes
+ * Handles a file whose end has no known magic number.  Before 1.1 a file ended
+ * with the length of the manifest, without a magic number.  If the last bytes
  * cannot be a length, the file is considered damaged.
  */
 

@@ -4,7 +4,7 @@
  * does not decode them.
  *
  * Purpose:    decodes a compressed component to the bytes of its tensor.
- *             Output that is shorter than the shape requires is also an error;
+ *             Output that is shorter than the shape requires is an error;
  *             some readers pad such output with zeros, which is wrong.
  * States:     between frames, inside a frame, failed.  The first error is
  *             kept.
@@ -14,7 +14,7 @@
  * Threads:    one at a time.
  *
  * Writers of the format make frames without a content size.  The window of
- * these frames depends on the compression level alone, even for short data:
+ * these frames depends only on the compression level, even for short data:
  * 8 MiB at level 19, 128 MiB at level 22.  Decoding in one call needs no
  * window, because the output serves as the window.
  */
@@ -32,7 +32,7 @@
 
 #define XET_ZT_FRAME_MAGIC      0xfd2fb528
 #define XET_ZT_FRAME_SKIPPABLE  0x184d2a50  /* to 0x184d2a5f */
-#define XET_ZT_WINDOW_MIN       10          /* log2, by the format */
+#define XET_ZT_WINDOW_MIN       10          /* log2; minimum of zstd */
 
 #define XET_ZT_BLOCK_HEAD       3
 #define XET_ZT_BLOCK_MAX        (128 * 1024)
@@ -50,11 +50,11 @@ struct xet_zt_decoder_s {
     unsigned                 frame:1;      /* inside a frame */
     unsigned                 any:1;        /* a frame has ended */
     unsigned                 held:1;       /* libzstd may hold output */
-    unsigned                 parsed:1;     /* info is of the open frame */
+    unsigned                 parsed:1;     /* info describes the open frame */
     xet_status_t             status;
 
     xet_zt_frame_t           info;
-    uint64_t                 content;      /* decoded bytes of the frame */
+    uint64_t                 content;      /* bytes decoded from the frame */
     size_t                   head_len;
     uint8_t                  head[XET_ZT_FRAME_HEAD];
 };
@@ -195,8 +195,8 @@ xet_zt_decoder_feed(xet_zt_decoder_t *d, const uint8_t **in, size_t *in_len,
 
 /*
  * Decodes until the input or the room is used up.  libzstd may hold output for
- * which there was no room.  Only in this case is libzstd called without input:
- * libzstd reports other calls without input as an endless loop.
+ * which there was no room.  Only then is libzstd called without input: it
+ * treats other calls without input as an endless loop of the caller.
  */
 
 static xet_status_t
@@ -257,9 +257,9 @@ xet_zt_decoder_stream(xet_zt_decoder_t *d, ZSTD_inBuffer *input,
  *
  * The decoder checks window and content size itself, and the caller passes the
  * header to libzstd separately.  Otherwise the result would depend on how the
- * input is split.  If a whole frame comes in one call, with room for all of
- * its output, libzstd omits its checks of the window and of block sizes.  If
- * the last block is empty, libzstd omits its check of the content size.
+ * input is split: if one call has a whole frame, and room for all of its
+ * output, libzstd does not check the window and block sizes.  If the last
+ * block is empty, libzstd does not check the content size.
  */
 
 static xet_status_t
@@ -357,7 +357,7 @@ xet_zt_decoder_finish(xet_zt_decoder_t *d)
         return d->status;
     }
 
-    /* end a frame whose output has filled the room; expect no more output */
+    /* a frame whose output has filled the room may still have to end */
 
     if (d->held) {
         p = byte;
@@ -518,10 +518,10 @@ xet_zt_frame_parse(xet_zt_frame_t *f, const uint8_t *data, size_t len)
 
 
 /*
- * Stored frames can be sent unchanged to a client that decodes zstd, if no
- * window is larger than such a client must support.  Each frame header has the
- * window.  To find the next header, the walk skips the blocks of a frame
- * without decoding them, so they may still be invalid.
+ * A walk over frames.  Stored frames can be sent unchanged to a client that
+ * decodes zstd, if no window is larger than such a client must support.  The
+ * window is in each frame header.  To find the next header, the walk skips the
+ * blocks of a frame without decoding them, so the blocks may still be invalid.
  */
 
 void

@@ -5,7 +5,7 @@
  * Purpose:    computes digests and compares them.  A digest that cannot be
  *             checked is never reported as "verified".
  * States:     the kind of the digest.  With XET_ZT_DIGEST_NONE bytes are
- *             ignored, and the verdict depends on the text of the digest only.
+ *             ignored, and the verdict depends only on the digest's text.
  * Ownership:  the SHA-256 and XXH3 contexts are allocated once and reused.
  * Threads:    one at a time.
  *
@@ -30,7 +30,7 @@
 
 
 typedef struct {
-    const char            *name;       /* with the colon */
+    const char            *name;       /* including the colon */
     xet_zt_digest_kind_t   kind;
     size_t                 len;
     xet_zt_container_t     container;

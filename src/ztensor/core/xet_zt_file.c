@@ -9,15 +9,15 @@
  * States:     start of the file, end of the file, manifest, done or failed.
  *             The result is kept.
  * Ownership:  the parser, the hash and the shard table are released when the
- *             manifest has been read.  The record keeps only the ranges of
- *             components that overlap; after an error it keeps all ranges.
+ *             manifest has been read.  After that the record keeps only ranges
+ *             of components that overlap; after an error it keeps all ranges.
  * Threads:    one at a time; several threads may read a finished record.
  *
  * Memory: while the manifest is read, 400 KiB for the parser, 16 bytes per
  * object and 24 per component; after that 34 KiB and the root's attributes.
  *
  * If a manifest of container 2 is damaged, the error is XET_ZT_MANIFEST_HASH.
- * So after a parse error the rest is read, only to compute the hash.
+ * So after a parse error the remaining bytes are read to compute the hash.
  */
 
 
@@ -30,7 +30,7 @@
 typedef struct {
     uint8_t    name[XET_ZT_SHARD_MAX];
     size_t     len;
-    uint64_t   size;                       /* of the shard, bytes */
+    uint64_t   size;                       /* bytes of the shard */
 } xet_zt_shards_row_t;
 
 
@@ -347,7 +347,7 @@ xet_zt_finish(xet_zt_t *zt)
  * give one byte two meanings.  The ranges are sorted by file and offset.  A
  * range overlaps an earlier range if the furthest end so far is past its
  * start, and a later range if the next start is before its end.  Most files
- * need no sorting: writers emit components in this order, or nearly so.
+ * need no sorting, since their writers emit components in this order.
  */
 
 static xet_status_t

@@ -2,7 +2,7 @@
 /*
  * Marks: positions in a manifest where a walk can start.
  *
- * Purpose:    lets a lookup start inside the manifest, not at its start.
+ * Purpose:    allow a lookup to start in the middle of the manifest.
  * States:     while objects arrive, every stride-th object gets a mark.  When
  *             the table of marks is full, every second mark is dropped and the
  *             stride doubles.  Names count as ordered until an object
@@ -148,7 +148,7 @@ xet_zt_index_destroy(xet_zt_index_t *m)
 }
 
 
-/* Compares two names; with several bits in order, compares them as strings. */
+/* Compares two names; as strings if several bits of order are set. */
 
 int
 xet_zt_order(unsigned order, const xet_zt_text_t *a, const xet_zt_text_t *b)

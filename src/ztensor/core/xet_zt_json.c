@@ -210,7 +210,7 @@ xet_zt_audit_component(xet_zt_audit_t *a, xet_zt_object_t *o,
 
     if (report->status != XET_OK) {
 
-        /* the verdict is about the description only, not the data */
+        /* the verdict is about the description, not about the data */
 
         verdict = o->verdict;
         xet_zt_object_error(o, report->status);

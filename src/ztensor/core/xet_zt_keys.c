@@ -6,14 +6,14 @@
  * Purpose:    rejects a manifest with a duplicate key in any map, because two
  *             readers might see two different tensors under one name.
  * States:     a stack with a part for every open map: all keys of the map (in
- *             1.x they have no order), or the last key (in container 2 keys
- *             ascend, so a key is compared only with the last one).
+ *             1.x they have no order), or its last key (in container 2 keys
+ *             ascend, so a key is compared only with the key before it).
  * Ownership:  the stack is allocated here and grows with the largest map.
  * Threads:    one at a time.
  *
- * In 1.x, a key takes 16 bytes.  A key of up to 15 bytes is stored unchanged,
- * with its length in byte 15.  A longer key is stored as 16 bytes of its
- * BLAKE3 hash, with a mark in byte 15.  A million objects take 16 MB.  A hash
+ * In 1.x, a key takes 16 bytes, so a million objects take 16 MB.  A key of up
+ * to 15 bytes is stored unchanged, with its length in byte 15.  A longer key is
+ * stored as 16 bytes of its BLAKE3 hash, with a mark in byte 15.  A hash
  * collision, which takes about 2^63 tries to find, only causes the file to be
  * rejected, so the hash needs no secret key.  Only text keys are compared:
  * maps that are not interpreted may have other keys, but no lookup uses them.
@@ -30,7 +30,7 @@
 #define XET_ZT_KEY_INLINE  15
 #define XET_ZT_KEY_HASHED  0x80
 
-#define XET_ZT_KEYS_FEW    24              /* compared pairwise, unsorted */
+#define XET_ZT_KEYS_FEW    24              /* max keys to compare pairwise */
 
 
 static xet_status_t xet_zt_keys_begin(xet_zt_keys_t *k,
@@ -58,7 +58,7 @@ xet_zt_keys_init(xet_zt_keys_t *k, int ordered, size_t limit, size_t key_max)
         return XET_OK;
     }
 
-    /* the last key of each level, and the open key */
+    /* the last key of each level, and the key that is being read */
 
     k->last = malloc((XET_CBOR_DEPTH + 1) * (XET_ZT_KEY_HEAD + key_max));
 
@@ -265,7 +265,7 @@ xet_zt_keys_compare(xet_zt_keys_t *k, unsigned depth)
 
         rc = memcmp(last, key, n);
 
-        /* if n bytes are equal, the heads, and so the lengths, are equal */
+        /* if n bytes are equal, the heads and thus the lengths are equal */
 
         if (rc == 0) {
             return XET_ZT_DUPLICATE;

@@ -186,9 +186,10 @@ xet_zt_manifest_root(const xet_zt_manifest_t *m)
 
 
 /*
- * Checks the meaning of an item before its key.  An unexpected string is an
- * error at its start, a duplicate key only at its end.  In this order, the
- * error does not depend on how strings are split between pieces.
+ * Checks the meaning of an item first, and then, if the item is a key, whether
+ * the key is a duplicate.  An unexpected string is an error at its start, a
+ * duplicate key only at its end.  In this order, the error does not depend on
+ * how strings are split between pieces.
  */
 
 static xet_status_t

@@ -12,7 +12,7 @@
 #include "xet_zt.h"
 
 
-#define XET_ZT_FIELD_MAX       24      /* bytes; field names are shorter */
+#define XET_ZT_FIELD_MAX       24      /* bytes; longer than any field name */
 
 
 typedef enum {
@@ -60,7 +60,7 @@ typedef struct {
     unsigned                required;      /* bits: containers require it */
     unsigned                null;          /* bits: null means absent */
     xet_zt_kind_t           kind;
-    size_t                  offset;        /* of a text or an integer */
+    size_t                  offset;        /* offsetof() a text or integer */
 } xet_zt_field_t;
 
 
@@ -80,8 +80,8 @@ struct xet_zt_manifest_s {
 
     xet_cbor_t              cbor;
     xet_zt_keys_t           keys;
-    unsigned                in;            /* bit of the container */
-    unsigned                whole:1;       /* read from the start */
+    unsigned                in;            /* XET_ZT_IN_1 or XET_ZT_IN_2 */
+    unsigned                whole:1;       /* reading began at the start */
     unsigned                text_open:1;
     unsigned                skip:1;
     unsigned                skip_attributes:1;
@@ -96,7 +96,7 @@ struct xet_zt_manifest_s {
     xet_zt_state_t          state;
     xet_zt_record_t         record;        /* kind of the open record, or of
                                               the records in the map */
-    const xet_zt_field_t   *field;         /* NULL: unknown */
+    const xet_zt_field_t   *field;         /* NULL: unknown field */
     uint32_t                seen[XET_ZT_RECORD_SHARD + 1];
     uint32_t                required[XET_ZT_RECORD_SHARD + 1];
     unsigned                numbers;
@@ -107,7 +107,7 @@ struct xet_zt_manifest_s {
     uint8_t                *text;          /* the buffer */
     size_t                  text_room;
     size_t                  text_len;
-    size_t                  text_start;    /* of the open text */
+    size_t                  text_start;    /* offset of the open text */
 
     xet_zt_root_t           root;
     xet_zt_object_t         object;
@@ -122,9 +122,9 @@ struct xet_zt_manifest_s {
 
 /*
  * xet_zt_skip.c: skips an item of a value that is not interpreted, or of a key
- * that is not text; m->skip_depth is the depth around the value or key.  The
- * names of attributes are checked; the head of their map is not passed to this
- * function.
+ * that is not text; m->skip_depth is the depth around the value or key.
+ * Attribute names are checked.  The head of a map of attributes is not passed
+ * to this function.
  */
 xet_status_t xet_zt_skip_item(xet_zt_manifest_t *m,
     const xet_cbor_item_t *item);
@@ -144,7 +144,7 @@ void xet_zt_record_require(xet_zt_manifest_t *m);
 xet_status_t xet_zt_record_item(xet_zt_manifest_t *m,
     const xet_cbor_item_t *item);
 
-/* Returns whether all required fields of the record were read. */
+/* Returns 1 if all required fields of the record were read. */
 int xet_zt_record_complete(const xet_zt_manifest_t *m, xet_zt_record_t record);
 
 /* Adds a part of the open text. */

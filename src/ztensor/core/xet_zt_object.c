@@ -1,6 +1,6 @@
 
 /*
- * Checks of an object by its description, without its data; copies of objects.
+ * Checks the description of an object, without its data; copies objects.
  *
  * Purpose:    checks the shape, the names of types and encodings, and the
  *             range of each component.  Checks the rules of the format
@@ -33,7 +33,7 @@
 typedef struct {
     const char          *name;
     xet_zt_container_t   container;
-    unsigned             exact:1;      /* has no other components */
+    unsigned             exact:1;      /* other components are an error */
     const char          *roles[XET_ZT_ROLES_MAX];
     void               (*check)(xet_zt_object_t *o,
                                 xet_zt_component_t **components,
@@ -228,9 +228,9 @@ xet_zt_object_fault(const xet_zt_object_t *o)
 
 
 /*
- * Counts the elements.  A dimension of 0 makes the count 0, even if a product
- * of other dimensions overflows.  All functions of this file test for overflow
- * before they add or multiply numbers from a manifest.
+ * Counts the elements.  A dimension of 0 makes the count 0, even if the product
+ * of the other dimensions overflows.  All functions of this file test for
+ * overflow before they add or multiply numbers from a manifest.
  */
 
 static void

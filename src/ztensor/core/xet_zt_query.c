@@ -8,7 +8,7 @@
  * Ownership:  texts are decoded into memory that the caller provides.
  * Threads:    any.
  *
- * Parsing is strict, because a typing error must not select another object.
+ * Parsing is strict, because a typo must not select another object.
  * Arguments that the route does not accept, duplicate arguments and malformed
  * escapes are rejected.  A decoded name is not checked to be UTF-8: it is only
  * compared, byte by byte, with names of a manifest, which are UTF-8.
@@ -37,7 +37,7 @@ typedef enum {
 
 typedef struct {
     const char  *name;
-    unsigned     wanted;                   /* XET_ZT_ARG_* that includes it */
+    unsigned     wanted;                   /* XET_ZT_ARG_* that accepts it */
 } xet_zt_arg_row_t;
 
 

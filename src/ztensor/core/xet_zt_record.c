@@ -46,8 +46,9 @@ static int xet_zt_digest_valid(const uint8_t *digest, size_t len);
 
 
 /*
- * Container 1 (1.1 with the additions of 1.2) and container 2 differ mostly in
- * field names.  A field that is not in this table is skipped, in all versions.
+ * The fields of records.  Container 1 (1.1 with the additions of 1.2) and
+ * container 2 differ mostly in field names.  A field that is not in this table
+ * is skipped, in all versions.
  */
 
 #define xet_zt_field(s, record)  s, sizeof(s) - 1, XET_ZT_RECORD_##record
@@ -245,7 +246,7 @@ xet_zt_record_value(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 }
 
 
-/* Opens a map of names to records. */
+/* Opens a map from names to records. */
 
 static xet_status_t
 xet_zt_record_list(xet_zt_manifest_t *m, const xet_cbor_item_t *item,
@@ -458,9 +459,9 @@ xet_zt_record_object(xet_zt_manifest_t *m)
 
 /*
  * Begins or continues a text.  A key selects the next field, a name opens a
- * record, a value follows the rules of its field.
+ * record, and a value is checked by the rules of its field.
  *
- * A key is collected in m->key, truncated if it is longer than every field
+ * A key is collected in m->key, and truncated if it is longer than every field
  * name.  Other texts are collected in m->text until the object ends.  That
  * buffer has room for all texts of an object at their maximum lengths: no
  * field occurs twice, and the number of components is limited.
@@ -634,7 +635,7 @@ xet_zt_record_set(xet_zt_manifest_t *m, xet_zt_text_t *text)
 }
 
 
-/* Returns the member of the open record for the field. */
+/* Returns the address of the field's member in the open record. */
 
 static void *
 xet_zt_record_member(xet_zt_manifest_t *m)
@@ -685,9 +686,9 @@ xet_zt_record_version(xet_zt_manifest_t *m, xet_zt_text_t *text)
 
 
 /*
- * Checks a name by sections 3.5, 7.1 and 3.4 of the specification of container
+ * Checks a name by sections 3.4, 3.5 and 7.1 of the specification of container
  * 2; 1.x has no such rules.  The decoder has checked that the name is UTF-8.
- * Names of objects and parts may have any length.
+ * This function does not limit the length of a name.
  */
 
 static int

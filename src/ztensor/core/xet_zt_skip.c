@@ -1,6 +1,6 @@
 
 /*
- * The values of a manifest that are not interpreted.
+ * Skips the values of a manifest that are not interpreted.
  *
  * Purpose:    skips unknown values item by item, and attributes, which are
  *             copied if the caller wants them.
@@ -119,9 +119,10 @@ xet_zt_skip_end(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 
 
 /*
- * Skips the map that begins with item, and copies it if the caller wants it.
- * The parser does not interpret attributes.  Their position in the response
- * differs from that in the manifest, so their bytes are copied.
+ * Skips the map of attributes that begins with item, and copies it if the
+ * caller wants it.  The parser does not interpret attributes.  Attributes have
+ * another position in the response than in the manifest, so their bytes are
+ * copied.
  *
  * A piece may end anywhere in the map, even in its head.  So the head is not
  * copied: the copy is always a map of indefinite length, whose head is one

@@ -4,9 +4,9 @@
  *
  * Purpose:    checks that each index is within the shape, that row pointers
  *             ascend from 0 to the number of values, and that all components
- *             imply the same number.  In container 2, also checks that indices
- *             ascend within a row, and that no two coordinates are equal; the
- *             specification of 1.1 does not have these two rules.
+ *             imply the same number of values.  In container 2, also checks
+ *             that indices ascend within a row, and that no two coordinates
+ *             are equal; the specification of 1.1 lacks these two rules.
  * States:     the components of an object are checked one after the other;
  *             "done" contains the roles that have ended.
  * Ownership:  the memory for marks is allocated when an object needs it, and
@@ -14,9 +14,9 @@
  * Threads:    one at a time.
  *
  * A component may be larger than memory, so its bytes are read once, in order.
- * Coordinates arrive dimension by dimension: 8 bytes per element accumulate
- * the number of the element's cell.  At the end the cell numbers are sorted to
- * find duplicates.
+ * Coordinates arrive dimension by dimension, so each element has 8 bytes in
+ * which the number of its cell is accumulated.  At the end the cell numbers are
+ * sorted to find duplicates.
  */
 
 
@@ -40,7 +40,7 @@ struct xet_zt_sparse_s {
     size_t                   cleared;      /* bytes, not yet reported */
 
     const xet_zt_object_t   *object;
-    uint64_t                 index;        /* of the object */
+    uint64_t                 index;        /* number of the object */
     unsigned                 strict:1;     /* container 2 */
     unsigned                 counted:1;    /* nonzeros is known */
     unsigned                 marked:1;     /* marks belong to the object */
@@ -48,13 +48,13 @@ struct xet_zt_sparse_s {
     unsigned                 done;         /* roles of ended components */
     uint64_t                 nonzeros;
 
-    unsigned                 role;         /* of the open component */
+    unsigned                 role;         /* role of the open component */
     const xet_zt_dtype_t    *type;
     xet_status_t             status;
-    uint64_t                 n;            /* elements; bytes of values */
+    uint64_t                 n;            /* elements; bytes for "values" */
     uint64_t                 last;         /* the previous element */
-    unsigned                 dimension;    /* of coordinates */
-    uint64_t                 place;        /* of the value in a dimension */
+    unsigned                 dimension;    /* dimension of coordinates */
+    uint64_t                 place;        /* element index in dimension */
     uint8_t                  part[8];      /* first part of an element */
     size_t                   part_len;
 };
@@ -152,7 +152,7 @@ xet_zt_sparse_start(xet_zt_sparse_t *s, xet_zt_container_t container,
     /*
      * An invalid object is already reported, and its lengths may be wrong.  If
      * the format belongs to the other container, its rules have not been
-     * applied: its shape and components may also be wrong.
+     * applied, so the shape and components of the object may also be wrong.
      */
 
     return role && o->verdict != XET_ZT_OBJECT_INVALID && o->has_count
@@ -383,10 +383,11 @@ xet_zt_sparse_next(xet_zt_sparse_t *s, uint64_t value)
 
 
 /*
- * Checks an index.  In container 2, indices may descend only where a row
- * begins.  If the indices arrive before the row pointers, each descent sets a
- * mark, one bit per index, and the row pointers clear marks.  If the row
- * pointers arrive first, they set marks, and each descent must be at a mark.
+ * Checks an index.  In container 2, an index may be lower than the previous
+ * index (a descent) only at the start of a row.  If the indices arrive before
+ * the row pointers, each descent sets a mark, one bit per index, and the row
+ * pointers clear marks.  If the row pointers arrive first, they set marks, and
+ * each descent must be at a mark.
  */
 
 static xet_status_t
@@ -511,9 +512,9 @@ xet_zt_sparse_coordinate(xet_zt_sparse_t *s, uint64_t value)
 
 
 /*
- * The first call for an object allocates and zeroes its marks.  Returns XET_OK
- * or XET_NOMEM.  Sets s->large, with XET_OK, if the marks need more than
- * s->memory, or if the number of values is unknown.
+ * Allocates and zeroes the marks of an object in the first call for the object.
+ * Returns XET_OK or XET_NOMEM.  If the marks need more than s->memory, or the
+ * number of values is unknown, returns XET_OK and sets s->large.
  */
 
 static xet_status_t
@@ -665,7 +666,7 @@ xet_zt_sparse_ends(xet_zt_sparse_t *s)
 
 
 /*
- * Compares elements with each other once all required components have ended.
+ * Compares elements with each other if all required components have ended.
  */
 
 static xet_status_t

@@ -6,7 +6,7 @@
  *             the shape requires, in one pass over the stored bytes.
  *             xet_zt_sparse.c checks decoded indices.
  * States:     with or without a digest, with or without a decoder; an error of
- *             one does not stop the other.
+ *             the digest does not stop the decoder, and vice versa.
  * Ownership:  digest, decoder and buffers are allocated once and reused for
  *             all components.
  * Threads:    one at a time.
@@ -40,8 +40,8 @@ struct xet_zt_verifier_s {
 
     unsigned                 decode:1;     /* the component is decoded */
     unsigned                 at_once:1;    /* decode all in one call */
-    unsigned                 indices:1;    /* of a sparse object */
-    unsigned                 decoded:1;    /* digest is of decoded bytes */
+    unsigned                 indices:1;    /* check a sparse object */
+    unsigned                 decoded:1;    /* digest covers decoded bytes */
     unsigned                 values:1;     /* check values of bool, f4 */
     unsigned                 skip:1;       /* the digest is not checked */
 
@@ -49,7 +49,7 @@ struct xet_zt_verifier_s {
     const xet_zt_component_t  *component;
     uint64_t                   length;     /* stored bytes */
     uint64_t                   left;       /* stored bytes not yet fed */
-    uint64_t                   limit;      /* of produced, bytes */
+    uint64_t                   limit;      /* maximum of produced */
     uint64_t                   produced;   /* bytes from the decoder */
     uint64_t                   work;       /* bytes */
     xet_status_t               status;
@@ -288,7 +288,7 @@ xet_zt_verifier_take(xet_zt_verifier_t *v, const uint8_t **data, size_t *len,
 }
 
 
-/* Processes all bytes; returns XET_AGAIN if v->work reaches stop first. */
+/* Processes bytes; returns XET_AGAIN if v->work reaches stop before the end. */
 
 static xet_status_t
 xet_zt_verifier_some(xet_zt_verifier_t *v, const uint8_t **data, size_t *len,
@@ -392,7 +392,7 @@ xet_zt_verifier_whole(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
         return rc;
     }
 
-    /* the error may be in the last byte, after all others were decoded */
+    /* the error may be in the last byte, after all other bytes were decoded */
 
     v->work += n;
 
@@ -502,7 +502,7 @@ xet_zt_verifier_finish(xet_zt_verifier_t *v, xet_zt_report_t *report)
 }
 
 
-/* Makes the checks that need the end of a component. */
+/* Makes the checks that are possible only at the end of a component. */
 
 static xet_status_t
 xet_zt_verifier_ended(xet_zt_verifier_t *v)

@@ -14,9 +14,9 @@
  * when no later object can match.
  *
  * Known writers sort names as strings (container 1), or by length and then as
- * strings (container 2, which requires this).  In any other manifest, or if
- * the name of a mark is too long to be stored, a lookup by name reads from the
- * start.
+ * strings (container 2, which requires this order).  In any other manifest, or
+ * if the name of a mark is too long to be stored, a lookup by name reads from
+ * the start.
  */
 
 
@@ -34,7 +34,7 @@ struct xet_zt_walk_s {
 
     xet_zt_region_t     region;
     xet_zt_manifest_t  *manifest;
-    uint64_t            pos;               /* in the manifest */
+    uint64_t            pos;               /* offset in the manifest */
     xet_status_t        status;
 };
 

@@ -25,7 +25,7 @@
 
 /* Limits */
 
-#define XET_ZT_MANIFEST_MAX  ((uint64_t) 1 << 30)  /* bytes, by the format */
+#define XET_ZT_MANIFEST_MAX  ((uint64_t) 1 << 30)  /* bytes; format limit */
 
 #define XET_ZT_NAME_MAX      1024      /* container 2, and the default */
 #define XET_ZT_VERSION_MAX   32        /* stored bytes of the version */
@@ -34,18 +34,18 @@
 
 
 /*
- * Limits of a check.  xet_zt_limits_init() sets the defaults, which the
- * comments give.  Memory: about 400 KiB; during the check also 16 bytes per
- * object and 24 per component.
+ * Limits of a check.  xet_zt_limits_init() sets the defaults, which are in the
+ * comments.  A check takes about 400 KiB of memory, plus 16 bytes per object
+ * and 24 per component.
  */
 
 typedef struct {
     uint64_t                 manifest;     /* bytes, 64 MiB */
     uint64_t                 objects;      /* 1,000,000 */
-    uint64_t                 components;   /* of all objects, 2,000,000 */
-    unsigned                 roles;        /* components of an object, 64 */
-    unsigned                 rank;         /* 64, XET_ZT_RANK_MAX at most */
-    unsigned                 depth;        /* 32, XET_ZT_DEPTH_MAX at most */
+    uint64_t                 components;   /* total, 2,000,000 */
+    unsigned                 roles;        /* components per object, 64 */
+    unsigned                 rank;         /* 64; at most XET_ZT_RANK_MAX */
+    unsigned                 depth;        /* 32; at most XET_ZT_DEPTH_MAX */
     size_t                   name;         /* bytes of a name, 1024 */
     size_t                   keys;         /* per map except objects, 65,536 */
     size_t                   attributes;   /* bytes of an echoed map, 1 MiB */
@@ -67,7 +67,7 @@ typedef enum {
 } xet_zt_container_t;
 
 
-#define XET_ZT_ERRORS_MAX  16          /* of one object */
+#define XET_ZT_ERRORS_MAX  16          /* errors per object */
 
 
 /* Text with a length: names may contain zero bytes.  data NULL: absent. */
@@ -99,7 +99,7 @@ typedef struct {
 
     uint64_t                 offset;
     uint64_t                 length;       /* stored bytes */
-    uint64_t                 declared;     /* decoded bytes, by the manifest */
+    uint64_t                 declared;     /* decoded bytes in the manifest */
     unsigned                 has_declared:1;
 
     /* set by xet_zt_object_check() */
@@ -120,8 +120,8 @@ typedef enum {
 
 
 typedef struct {
-    uint64_t                 index;        /* in the order of the manifest */
-    uint64_t                 pos;          /* of the name in the manifest */
+    uint64_t                 index;        /* index in the manifest */
+    uint64_t                 pos;          /* manifest offset of the name */
 
     xet_zt_text_t            name;
     xet_zt_text_t            format;
@@ -132,7 +132,7 @@ typedef struct {
     xet_zt_text_t            attributes;   /* a CBOR map, or absent */
     unsigned                 attributes_cut:1;  /* present, but too large */
 
-    xet_zt_component_t      *components;   /* in the order of the manifest */
+    xet_zt_component_t      *components;   /* in manifest order */
     unsigned                 n;
 
     /* set by xet_zt_object_check() */
@@ -233,10 +233,10 @@ typedef struct {
 #define XET_ZT_WARN_ATTRIBUTES    0x08     /* root attributes too large */
 
 #define XET_ZT_ORDER_BYTES        0x01     /* names ascend as strings */
-#define XET_ZT_ORDER_LENGTH       0x02     /* by length, then as strings */
+#define XET_ZT_ORDER_LENGTH       0x02     /* sorted by length, then text */
 
 
-/* Results of a check, as plain data; a running check has set only a part. */
+/* Results of a check, as plain data; incomplete while the check runs. */
 
 typedef struct {
     uint64_t                 size;
@@ -250,7 +250,7 @@ typedef struct {
     uint64_t                 components;
     uint64_t                 invalid;      /* objects; overlaps do not count */
     uint64_t                 unsupported;  /* objects */
-    uint64_t                 bytes;        /* of components in this file */
+    uint64_t                 bytes;        /* stored in this file */
 
     uint64_t                 objects_end;  /* offset in the manifest */
     uint64_t                 stride;       /* objects per mark */
@@ -273,9 +273,9 @@ void xet_zt_destroy(xet_zt_t *zt);
 /*
  * Returns the state of the check.  XET_AGAIN: *range is the range of the file
  * that is needed next, at most the whole manifest.  XET_OK: the check is done.
- * Otherwise the file cannot be listed: XET_ZT_NOT_ZTENSOR to XET_ZT_SHARD_REF;
- * in container 2 also errors of objects, XET_ZT_ALIGN to XET_ZT_INDEX_DTYPE;
- * XET_NOMEM; XET_INTERNAL.
+ * Any other status means that the file cannot be listed: XET_ZT_NOT_ZTENSOR to
+ * XET_ZT_SHARD_REF; in container 2 also errors of objects, XET_ZT_ALIGN to
+ * XET_ZT_INDEX_DTYPE; XET_NOMEM; XET_INTERNAL.
  */
 xet_status_t xet_zt_need(const xet_zt_t *zt, xet_range_t *range);
 
@@ -293,7 +293,7 @@ const xet_zt_info_t *xet_zt_info(const xet_zt_t *zt);
 /* Sets *region to the data range, container and maximum rank of the file. */
 void xet_zt_region(const xet_zt_t *zt, xet_zt_region_t *region);
 
-/* Returns the root's attributes, a CBOR map or absent; valid as long as zt. */
+/* Returns the root's attributes: a CBOR map that is valid as long as zt. */
 const xet_zt_text_t *xet_zt_attributes(const xet_zt_t *zt);
 
 
@@ -302,7 +302,7 @@ const xet_zt_text_t *xet_zt_attributes(const xet_zt_t *zt);
 typedef struct {
     uint64_t                 first;        /* lowest index */
     xet_zt_text_t            name;         /* whole name; data NULL: any */
-    xet_zt_text_t            prefix;       /* of the name; data NULL: any */
+    xet_zt_text_t            prefix;       /* name prefix; data NULL: any */
     xet_zt_text_t            format;       /* data NULL: any */
     unsigned                 attributes:1; /* read attributes of objects */
 } xet_zt_select_t;
@@ -545,14 +545,13 @@ xet_status_t xet_zt_verifier_feed(xet_zt_verifier_t *v, const uint8_t *data,
     size_t len);
 
 /*
- * Works like xet_zt_verifier_feed(), but with a limit of work.  Advances *data
- * and *len past the processed bytes, and subtracts the work, in bytes, from
- * *room.
+ * Works like xet_zt_verifier_feed(), but limits the work.  Advances *data and
+ * *len past the processed bytes, and subtracts the work, in bytes, from *room.
  *
  * XET_AGAIN: *room is used up; the caller calls again with more room and the
- * remaining *len bytes, which may be 0.  The work may exceed *room by up to 1
- * MiB, for a buffer or a component that is decoded in one call, and by the
- * memory to compare indices.
+ * remaining *len bytes, which may be 0.  The work may exceed *room by up to
+ * 1 MiB, for a buffer or a component that is decoded in one call, and by the
+ * size of the memory used to compare indices.
  */
 xet_status_t xet_zt_verifier_take(xet_zt_verifier_t *v, const uint8_t **data,
     size_t *len, uint64_t *room);
@@ -612,7 +611,7 @@ typedef struct {
     xet_json_t        *json;
     uint64_t           limit;          /* maximum objects of the page */
     uint64_t           bytes;          /* no object begins after this size */
-    uint64_t           n;              /* objects so far */
+    uint64_t           n;              /* objects in the page so far */
     uint64_t           last;           /* index of the last object */
     uint64_t           start;          /* offset of the page in the buffer */
     unsigned           more:1;
@@ -713,7 +712,7 @@ typedef struct {
     uint64_t       i;
     uint64_t       after;
     uint64_t       limit;
-    xet_range_t    rows;                   /* "a:b", end is exclusive */
+    xet_range_t    rows;                   /* "a:b"; b is exclusive */
 
     unsigned       has_i:1;
     unsigned       has_after:1;
@@ -726,9 +725,10 @@ typedef struct {
 
 /*
  * Parses the arguments of a request.  wanted: XET_ZT_ARG_* of the route.
- * args: as in the URL; "+" is not a space.  room: len bytes for the texts of
- * *q, valid as long as *q is used.  XET_OK, XET_ZT_QUERY, XET_ZT_QUERY_KEY,
- * XET_ZT_QUERY_ESCAPE, XET_ZT_QUERY_BOTH, XET_ZT_QUERY_NONE, XET_ZT_AXES.
+ * args: the arguments as in the URL; "+" is not a space.  room: a buffer of len
+ * bytes for the texts of *q, valid as long as *q is used.  XET_OK,
+ * XET_ZT_QUERY, XET_ZT_QUERY_KEY, XET_ZT_QUERY_ESCAPE, XET_ZT_QUERY_BOTH,
+ * XET_ZT_QUERY_NONE, XET_ZT_AXES.
  */
 xet_status_t xet_zt_query_parse(xet_zt_query_t *q, unsigned wanted,
     const uint8_t *args, size_t len, uint8_t *room);

@@ -4,8 +4,8 @@
  * "name" or "i", and "role" if the object has no default component.
  *
  * The job that finds the object copies it, because the object of the walk is
- * invalid after the handler.  A copy takes some hundred bytes, limited by the
- * maximum lengths of names and roles.
+ * invalid after the handler has returned.  A copy takes some hundred bytes,
+ * limited by the maximum lengths of names and roles.
  */
 
 #include "ngx_http_xet.h"
@@ -88,8 +88,9 @@ ngx_http_xet_zt_component_opened(ngx_http_request_t *r, void *data,
 
 
 /*
- * Runs in a thread.  Copies the first object from select.first on.  Numbers
- * have no gaps: if the request has "i", this is the object with that number.
+ * Copies the first object whose number is at least select.first.  Numbers have
+ * no gaps, so if the request has "i", this object has that number.  Runs in a
+ * thread.
  */
 
 static xet_status_t

@@ -10,10 +10,10 @@
  * a compressed component are requested, the client decodes if it can;
  * otherwise the server decodes.
  *
- * The client can decode the stored bytes as the content coding "zstd", if no
- * frame needs a dictionary or a window larger than 8 MiB, the limit of RFC
- * 9659.  To check the frame headers, the component is read twice: first
- * without decoding, then for the response.
+ * A client can decode the stored bytes, sent with the content coding "zstd", if
+ * no frame needs a dictionary or a window larger than 8 MiB, the limit of RFC
+ * 9659.  To check the frame headers, the server reads the component twice:
+ * first without decoding, then for the response.
  *
  * The Range header of a reconstruction is relative to the component.
  */
@@ -125,8 +125,8 @@ ngx_http_xet_zt_data_answer(ngx_http_request_t *r,
 
 /*
  * Copies the SHA-256 that the file declares for the stored bytes of the
- * component to sha256, 32 bytes.  NGX_DECLINED if the file declares none, or
- * if the response is not exactly these bytes.
+ * component to sha256, 32 bytes.  Returns NGX_OK, or NGX_DECLINED if the file
+ * declares no SHA-256, or if the response is not exactly these bytes.
  */
 
 static ngx_int_t
@@ -222,8 +222,8 @@ ngx_http_xet_zt_data_reported(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * Adds the headers of the digest.  NGX_DECLINED if no stored report contains a
- * verified digest.
+ * Adds the headers of the digest.  Returns NGX_DECLINED if no stored report
+ * contains a verified digest.
  */
 
 static ngx_int_t
@@ -445,7 +445,7 @@ ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
     ngx_table_elt_t         *h;
     ngx_http_xet_content_t   content;
 
-    /* an error of the content takes precedence over the conditions */
+    /* an error in the content takes precedence over the request's conditions */
 
     status = ngx_http_xet_zt_decode_check(r, c);
 
@@ -582,7 +582,7 @@ ngx_http_xet_zt_data_shape(ngx_http_request_t *r, const xet_zt_object_t *o)
 }
 
 
-/* Adds a header with a text of the file, if it is a valid header value. */
+/* Adds a header with a text of the file, if the text is a valid value. */
 
 static ngx_int_t
 ngx_http_xet_zt_data_text(ngx_http_request_t *r, const char *name,
@@ -609,8 +609,8 @@ ngx_http_xet_zt_data_text(ngx_http_request_t *r, const char *name,
 
 
 /*
- * Adds a header that nginx also refers to by a member of headers_out.  NULL if
- * out of memory.
+ * Adds a header that nginx also refers to by a member of headers_out.  Returns
+ * NULL if out of memory.
  */
 
 static ngx_table_elt_t *

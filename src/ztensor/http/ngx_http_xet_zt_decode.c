@@ -3,8 +3,8 @@
  * Sends the decoded form of a compressed component.
  *
  * A small component is read completely and decoded in one call.  The decoder
- * takes 100 KiB for any window, and damage is found before the response
- * starts.
+ * takes 100 KiB, whatever the window is, and damage is found before the
+ * response starts.
  *
  * A large component goes through a decoder with a window:
  *
@@ -26,8 +26,8 @@
 
 
 #define NGX_HTTP_XET_ZT_WHOLE  (1024 * 1024)
-#define NGX_HTTP_XET_ZT_PIECE  (256 * 1024)    /* of the response */
-#define NGX_HTTP_XET_ZT_ROOM   (64 * 1024)     /* for the decoder at a time */
+#define NGX_HTTP_XET_ZT_PIECE  (256 * 1024)    /* response piece, bytes */
+#define NGX_HTTP_XET_ZT_ROOM   (64 * 1024)     /* output per decoder call */
 #define NGX_HTTP_XET_ZT_INPUT  (128 * 1024)    /* maximum size of a chunk */
 
 
@@ -35,7 +35,7 @@ typedef struct {
     ngx_http_xet_zt_component_t  *component;
     ngx_http_xet_stream_t         stream;
 
-    ngx_pool_t                   *pool;        /* of in; of a small response */
+    ngx_pool_t                   *pool;        /* has in, small responses */
     xet_zt_decoder_t             *decoder;     /* NULL: small component */
 
     u_char                       *in;
@@ -45,7 +45,7 @@ typedef struct {
     uint64_t                      left;        /* stored bytes to be read */
     uint64_t                      produced;    /* decoded bytes */
     xet_buf_t                     buf;
-    xet_status_t                  status;      /* of a fill */
+    xet_status_t                  status;      /* result of a fill */
 
     unsigned                      pending:1;   /* fill has more to do */
     unsigned                      ended:1;     /* the decoder has finished */
@@ -228,7 +228,7 @@ ngx_http_xet_zt_decode_read(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
 }
 
 
-/* Decodes input.  Runs in a thread, like _whole() and _fill(). */
+/* Decodes input.  Runs in a thread, like the functions _whole() and _fill(). */
 
 static xet_status_t
 ngx_http_xet_zt_decode_consume(void *data, const u_char *p, size_t len)

@@ -20,7 +20,7 @@
 typedef struct {
     ngx_http_xet_ztensor_t  *ztensor;
 
-    ngx_pool_t              *pool;             /* of the response */
+    ngx_pool_t              *pool;             /* has the response */
     xet_buf_t                buf;
     xet_json_t               json;
     xet_zt_page_t            page;
@@ -215,7 +215,7 @@ ngx_http_xet_zt_list_walk(ngx_http_request_t *r, ngx_http_xet_zt_list_t *list)
 }
 
 
-/* Writes an object.  Runs in a thread; nothing else uses list->pool then. */
+/* Writes an object.  Runs in a thread, which owns list->pool for that time. */
 
 static xet_status_t
 ngx_http_xet_zt_list_object(void *ctx, xet_zt_object_t *o)

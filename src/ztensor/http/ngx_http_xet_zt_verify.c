@@ -28,7 +28,7 @@
 
 
 #define NGX_HTTP_XET_ZT_BATCH_OBJECTS  64
-#define NGX_HTTP_XET_ZT_BATCH_BYTES    (256 * 1024)    /* of all copies */
+#define NGX_HTTP_XET_ZT_BATCH_BYTES    (256 * 1024)    /* total of copies */
 #define NGX_HTTP_XET_ZT_BATCH_WORK     (4 * 1024 * 1024)  /* bytes per job */
 #define NGX_HTTP_XET_ZT_BATCH_GAP      65536   /* bytes between components */
 
@@ -43,7 +43,7 @@ typedef struct {
     uint64_t                   cost;           /* reserved bytes */
     xet_zt_report_t            report;
     unsigned                   known:1;        /* report is from PostgreSQL */
-    unsigned                   values:1;       /* role "values", sparse */
+    unsigned                   values:1;       /* "values" of sparse object */
 } ngx_http_xet_zt_item_t;
 
 
@@ -62,7 +62,7 @@ struct ngx_http_xet_zt_verify_s {
 
     xet_zt_object_t           *objects[NGX_HTTP_XET_ZT_BATCH_OBJECTS];
     ngx_uint_t                 nobjects;
-    size_t                     size;           /* of all copies */
+    size_t                     size;           /* bytes of all copies */
 
     ngx_http_xet_zt_item_t    *items;
     ngx_http_xet_zt_item_t   **order;          /* items, sorted by place */
@@ -75,8 +75,8 @@ struct ngx_http_xet_zt_verify_s {
     uint64_t                   pos;            /* offset in the file of the
                                                   next byte to verify */
 
-    u_char                    *in;             /* copy of the bytes that a job
-                                                  has left of its piece */
+    u_char                    *in;             /* copy of the unprocessed bytes
+                                                  of a piece */
     const u_char              *in_pos;
     size_t                     in_len;         /* bytes not decoded yet */
     uint64_t                   room;           /* bytes this job may still
@@ -583,10 +583,10 @@ ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v)
 
 
 /*
- * If the limit leaves enough bytes for a component, reserves them and returns
- * 1.  If the decoded length is unknown, reserves the maximum output of the
- * decoder, or all bytes left if there are fewer.  The end of the component
- * releases the unused bytes.
+ * Reserves the bytes for a component, and returns 1, if enough bytes remain
+ * until the limit; otherwise returns 0.  If the decoded length is unknown,
+ * reserves the maximum output of the decoder, or all remaining bytes if there
+ * are fewer.  Unused bytes are released at the end of the component.
  */
 
 static ngx_uint_t
@@ -623,7 +623,7 @@ ngx_http_xet_zt_batch_afford(ngx_http_xet_zt_verify_t *v,
 }
 
 
-/* Makes the report on an item without bytes to read. */
+/* Sets the report of an item that has no bytes to read. */
 
 static xet_status_t
 ngx_http_xet_zt_batch_empty(ngx_http_xet_zt_verify_t *v,
@@ -647,7 +647,7 @@ ngx_http_xet_zt_batch_empty(ngx_http_xet_zt_verify_t *v,
  * Verifies a piece from the reader.  This function and the following ones, up
  * to the end of a component, run in a thread.
  *
- * A piece may decode to gigabytes.  When a job has done its share, the rest of
+ * A piece may decode to gigabytes.  When a job has used up v->room, the rest of
  * the piece is copied and decoded in separate jobs; then the next piece is
  * read.
  */
@@ -687,8 +687,8 @@ ngx_http_xet_zt_batch_consume(void *data, const u_char *p, size_t len)
 
 
 /*
- * Processes bytes.  XET_OK: all bytes are processed; XET_AGAIN: the job has
- * done its share.
+ * Processes bytes.  XET_OK: all bytes are processed; XET_AGAIN: v->room is used
+ * up.
  */
 
 static xet_status_t
@@ -1013,7 +1013,7 @@ ngx_http_xet_zt_reports_keep(ngx_http_request_t *r,
 
 /*
  * Packs the reports of an object.  Returns NGX_DECLINED if all reports are
- * stored already, or if one of them must not be stored.
+ * already stored, or if a report must not be stored.
  */
 
 static ngx_int_t
@@ -1039,7 +1039,7 @@ ngx_http_xet_zt_reports_pack(u_char *dst, ngx_http_xet_zt_item_t *items,
 }
 
 
-/* Sends the part of the response for a batch: every item has a report. */
+/* Sends the part of the response for a batch whose items all have reports. */
 
 static void
 ngx_http_xet_zt_verify_send(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v,

@@ -3,16 +3,16 @@
  * Opens, checks and walks zTensor files for requests.
  *
  *     open      the reader finds the file; PostgreSQL may have a check result
- *     queried   the result is restored; without one, the file is checked:
+ *     queried   a check result is restored; without one, the file is checked
  *     check     the core names the range that it needs next, and the reader's
- *               jobs feed it, until there is a result.  The result is sent to
- *               PostgreSQL without waiting
+ *               jobs feed this range to it, until there is a result.  The
+ *               result is sent to PostgreSQL, without waiting for the reply
  *     walk      reads a part of the manifest in the same way, for the caller's
  *               handler of objects
  *
- * CBOR is parsed in the jobs that decode bytes; the event loop sees only
- * results.  The record of the file and a walk belong to the thread during a
- * read.  A cleanup of the request's pool destroys both.
+ * CBOR is parsed in the jobs that decode bytes; the event loop uses only
+ * results.  During a read, the record of the file and the walk belong to the
+ * thread.  A cleanup of the request's pool destroys both.
  *
  * A result from PostgreSQL is compared with the size of the file and the
  * limits before it is used (xet_zt_cache.c).  If the result passes but
@@ -131,7 +131,7 @@ ngx_http_xet_ztensor_open(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
     status = ngx_http_xet_reader_open(r, z->reader, &z->hash,
                                       ngx_http_xet_ztensor_opened);
 
-    /* an empty file is opened at once, and has no cached result */
+    /* an empty file is opened without a query, and has no cached result */
 
     if (status == XET_OK) {
         status = ngx_http_xet_ztensor_check(r, z);

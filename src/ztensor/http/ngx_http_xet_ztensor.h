@@ -23,7 +23,7 @@ enum {
     NGX_HTTP_XET_ZT_DEPTH,
     NGX_HTTP_XET_ZT_NAME,                      /* bytes */
     NGX_HTTP_XET_ZT_KEYS,
-    NGX_HTTP_XET_ZT_ATTRIBUTES,                /* bytes echoed */
+    NGX_HTTP_XET_ZT_ATTRIBUTES,                /* bytes, in responses */
     NGX_HTTP_XET_ZT_PAGE,                      /* objects */
     NGX_HTTP_XET_ZT_DECODE,                    /* bytes */
     NGX_HTTP_XET_ZT_WINDOW,                    /* bytes, a power of 2 */
@@ -47,8 +47,7 @@ extern ngx_module_t  ngx_http_xet_ztensor_module;
 /*
  * The handler of open, walk or read: called once, from the event loop, after
  * that function has returned XET_AGAIN.  status is a status of the reader
- * (ngx_http_xet_download.h), or a status that the comment of the function
- * names.
+ * (ngx_http_xet_download.h), or a status that is documented with the function.
  */
 typedef void (*ngx_http_xet_ztensor_pt)(ngx_http_request_t *r, void *data,
     xet_status_t status);
@@ -71,16 +70,16 @@ struct ngx_http_xet_ztensor_s {
     ngx_http_xet_ztensor_conf_t      *conf;
 
     xet_zt_query_t                    query;
-    xet_zt_select_t                   select;      /* of walks, from query */
+    xet_zt_select_t                   select;      /* selection for walks */
 
     xet_zt_t                         *zt;          /* NULL: not checked yet */
     xet_zt_walk_t                    *walk;
 
-    ngx_http_xet_ztensor_pt           handler;     /* of open or walk */
+    ngx_http_xet_ztensor_pt           handler;     /* open or walk handler */
 
-    ngx_http_xet_ztensor_pt           read;        /* of a range */
+    ngx_http_xet_ztensor_pt           read;        /* read handler */
     ngx_http_xet_ztensor_consume_pt   consume;
-    void                             *consumer;    /* data of both */
+    void                             *consumer;    /* data of the last two */
 
     unsigned                          attributes:1;
 };
@@ -97,14 +96,14 @@ xet_status_t ngx_http_xet_ztensor_create(ngx_http_request_t *r,
     unsigned wanted, ngx_http_xet_ztensor_t **z, void *data);
 
 /*
- * The last call of a content handler: opens the file of the path with the
- * permissions of the request, and gets its check result for the limits of the
- * location.  attributes: 1 if the attributes of the root are needed.
+ * Opens the file named in the path with the permissions of the request, and
+ * gets its check result for the limits of the location.  attributes: 1 if the
+ * attributes of the root are needed.
  *
- * Returns the result of a content handler.  NGX_AGAIN: handler is called later
- * with XET_OK for a file that can be listed, with the check result of any
- * other file, or with an error.  Any other result comes from
- * ngx_http_xet_ztensor_error().
+ * A content handler calls this function last and returns its result.
+ * NGX_AGAIN: handler is called later, with XET_OK for a file that can be
+ * listed, with the check result of any other file, or with an error.  Any other
+ * result comes from ngx_http_xet_ztensor_error().
  *
  * The first request for a file reads its whole manifest; xet_zt_limits_t
  * states the memory.  Concurrent first requests each read the manifest, and
@@ -116,10 +115,10 @@ ngx_int_t ngx_http_xet_ztensor_open(ngx_http_request_t *r,
 
 /*
  * Reads the objects that match z->select, of a file that can be listed.
- * object is called for each of them, in a thread, with z->data; it returns
- * XET_OK for more, XET_DONE for no more, or XET_NOMEM.  XET_AGAIN: handler is
- * called later, with XET_OK at the end of the walk or with an error.
- * Otherwise returns the status of the walk immediately.
+ * object is called for each of these objects, in a thread, with z->data; it
+ * returns XET_OK to continue, XET_DONE to stop the walk, or XET_NOMEM.
+ * XET_AGAIN: handler is called later, with XET_OK at the end of the walk or
+ * with an error.  Otherwise returns the status of the walk immediately.
  */
 xet_status_t ngx_http_xet_ztensor_walk(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z, xet_zt_object_pt object,
@@ -150,9 +149,9 @@ ngx_int_t ngx_http_xet_ztensor_error(ngx_http_request_t *r,
 /* The component of a file that a request names by its arguments. */
 
 /*
- * Called in the event loop when the component is found.  NGX_AGAIN: the
- * handler finalizes the request later; otherwise the caller finalizes it with
- * the result.
+ * Called in the event loop when the component is found.  If the handler returns
+ * NGX_AGAIN, it finalizes the request later; otherwise the caller finalizes the
+ * request with the result.
  */
 typedef ngx_int_t (*ngx_http_xet_zt_component_pt)(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
@@ -164,17 +163,17 @@ struct ngx_http_xet_zt_component_s {
 
     xet_zt_region_t                region;
 
-    xet_zt_object_t               *object;     /* without attributes */
+    xet_zt_object_t               *object;     /* has no attributes */
     const xet_zt_component_t      *component;
-    xet_range_t                    range;      /* in the file */
+    xet_range_t                    range;      /* bytes of the file */
 };
 
 
 /*
- * Parses the arguments, opens the file of the path, and calls the handler for
- * a component of a valid object whose bytes are in this file; otherwise sends
- * an error.  wanted: XET_ZT_ARG_* besides the arguments for object and role.
- * Returns the result of a content handler.
+ * Parses the arguments, opens the file named in the path, and calls the handler
+ * for a component of a valid object whose bytes are in this file; otherwise
+ * sends an error.  wanted: XET_ZT_ARG_* that are accepted in addition to the
+ * arguments for object and role.  Returns the result of a content handler.
  */
 ngx_int_t ngx_http_xet_zt_component(ngx_http_request_t *r, unsigned wanted,
     ngx_http_xet_zt_component_pt handler);
@@ -183,16 +182,16 @@ ngx_int_t ngx_http_xet_zt_component(ngx_http_request_t *r, unsigned wanted,
 /* The decoded form of a compressed component, as a response. */
 
 /*
- * Checks by the description of a component whether the component can be sent
+ * Checks in the description of a component whether the component can be sent
  * decoded.  Returns XET_OK, XET_ZT_DECODE, XET_ZT_DECODE_SIZE or XET_ZT_ZSTD.
  */
 xet_status_t ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
 
 /*
- * Sends the decoded component.  The caller has checked it and the conditions
- * of the request, and has set all headers except type and length.  A Range
- * header is ignored.  A component of up to 1 MiB, stored and decoded, is
+ * Sends the decoded component.  The caller must have checked the component and
+ * the conditions of the request, and set all headers except type and length.  A
+ * Range header is ignored.  A component of up to 1 MiB, stored and decoded, is
  * decoded before the response starts, so the response to invalid zstd is 422.
  * For a larger component, only an error in the first 256 KiB is a 422; a later
  * error closes the connection.
@@ -200,7 +199,7 @@ xet_status_t ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
  * Memory: both forms of a small component; otherwise a piece of each form, the
  * decoder's window and its state.
  *
- * Returns the result of a handler of components.
+ * Returns the result of a component handler.
  */
 ngx_int_t ngx_http_xet_zt_decode_send(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);

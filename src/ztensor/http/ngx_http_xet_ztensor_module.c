@@ -1,7 +1,7 @@
 
 /*
- * The module of zTensor files: directives that limit the reading of such
- * files.
+ * The nginx module for zTensor files: directives that limit the reading of
+ * these files.
  */
 
 #include "ngx_http_xet.h"
@@ -188,7 +188,7 @@ ngx_http_xet_zt_limit_must(ngx_str_t *param, u_char *p, u_char *last)
 }
 
 
-/* NGX_BUSY: the parameter is a duplicate. */
+/* Parses a parameter; returns NGX_BUSY if it is a duplicate. */
 
 
 static ngx_int_t
