@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The addition filter with slow subrequests before and after the body.  It adds
-# nothing to a response of the module, which stays complete.
+# The addition filter with slow subrequests before and after the body.  The
+# filter adds nothing to a response of the module, and the response stays
+# complete.
 
 use warnings;
 use strict;
@@ -57,7 +58,7 @@ open(my $out, '>', $t->store() . '/slow.txt') or die "slow.txt: $!\n";
 print $out $head;
 close($out);
 
-# responses of other handlers do get both additions
+# responses of other handlers get both additions
 
 my $r = $t->get('/beside/slow.txt', {}, timeout => 60);
 
@@ -82,7 +83,7 @@ for my $round (1 .. 3) {
 		"round $round: its length");
 }
 
-# a plan that is sent in parts
+# a plan that the server sends in several parts
 
 my $x = send_xorb($t, random_bytes(2, 600000), scheme => 'none',
 	sizes => [ 1000 ]);
@@ -101,7 +102,7 @@ for my $round (1 .. 3) {
 	ok(eval { $r->json() }, "round $round: JSON");
 }
 
-# clients that disconnect during the subrequests
+# clients that disconnect while the subrequests run
 
 for my $uri ("/added/v1/files/$hash",
 	"/added/v1/reconstructions/$file->{hash}")

@@ -5,8 +5,8 @@
 # The cost of a request is bounded, whatever the request asks for.  For each
 # route of the module the test measures the statements, the pages that
 # PostgreSQL reads, its log, and the rows written.  It also measures the
-# worker's memory while a client does not read.  A new route needs a request
-# here.  Its limits are those of a cheap route, unless it has a row in
+# worker's memory while a client does not read.  A new route needs a request in
+# this test.  Its limits are those of a cheap route, unless it has a row in
 # t/lib/Test/Xet/Amplify.pm.
 
 use warnings;

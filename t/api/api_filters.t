@@ -4,8 +4,8 @@
 
 # The API together with nginx's other modules.  Whatever is configured above
 # xet_api or in the same location, the response is what the module's handler
-# wrote.  SSI never expands a file, whatever its name. gzip is a content coding
-# of complete responses and removes the digests.
+# wrote.  SSI never processes a file, whatever its name.  gzip is a content
+# coding of complete responses and removes the digests.
 
 use warnings;
 use strict;
@@ -140,14 +140,14 @@ my $digest = sha256_base64($body) . '=';
 
 is($r->{status}, 200, 'a file');
 
-# the same directives work in other locations
+# the same directives have their effect in other locations
 
 $r = $t->get('/static/x.html', {}, port => 8081);
 unlike($r->{body}, qr/<!--#/, 'static: a template');
 unlike($r->{body}, qr/a text, e/, 'static: other bytes');
 
 # --------------------------------------------------------------------------
-# files under all names, in each location and with all directives above
+# files with all kinds of names, in each location and with all directives above
 
 for my $case (map({ [ "/$_", 8080 ] } sort keys %beside), [ '/api', 8081 ]) {
 	my ($base, $port) = @$case;
@@ -158,7 +158,7 @@ for my $case (map({ [ "/$_", 8080 ] } sort keys %beside), [ '/api', 8081 ]) {
 		as_made("$base$name", "$base/v1/files/$hash$name", $port);
 	}
 
-	# plans, and errors: of the module, of nginx, by xet_error
+	# plans, and error responses of the module, of nginx, and of xet_error
 
 	for my $path ("v1/reconstructions/$hash", 'v1/nothing',
 		'v1/reconstructions/' . 'ab' x 32, 'health/live',
@@ -217,7 +217,7 @@ for my $case ([ 'api', '/api', 8081 ], [ 'edge', '/api', 8082 ]) {
 		"$name, gzip: a range has Repr-Digest");
 }
 
-# a zTensor component, which has a digest once it is verified
+# a zTensor component, which has a digest after its verification
 
 my $tensor = 'ssi ' x 9000;
 my $zt = zt_file([ [ 'a', { shape => [ 9000 ], data => $tensor,

@@ -77,8 +77,8 @@ is(batch('/api/v2/reconstructions', $files[0])->{status}, 404,
 	'not in version 2');
 
 # --------------------------------------------------------------------------
-# a batch of 100,000 terms: the worker's memory does not grow with the 40 MB of
-# JSON
+# a batch of 100,000 terms: the 40 MB of JSON do not increase the worker's
+# memory
 
 my $xorb = make_xorb(random_bytes(9, 1600000), sizes => [ 1000 ]);
 my @chunks = @{ $xorb->{chunks} };

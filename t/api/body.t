@@ -79,8 +79,8 @@ sub length_of {
 	return { 'Content-Length' => length($_[0]->{bytes}) };
 }
 
-# Starts an upload, waits until a worker reads it, and sends n bytes of the
-# body.
+# Starts an upload, waits until a worker reads the request, and sends n bytes of
+# the body.
 
 sub begin {
 	my ($x, $n) = @_;
@@ -138,7 +138,7 @@ for my $cut (sort { $a <=> $b } keys %cuts) {
 is_deeply(\%wrong, {}, 'cut at each byte around ' . @{ $x->{chunks} }
 	. ' headers');
 
-# a chunk header at each offset around the end of a job buffer
+# a chunk header that starts at each offset around the end of a job buffer
 
 %wrong = ();
 
@@ -182,8 +182,8 @@ for my $size (16383, 16384, 16385, 32768, 49152, 99999, 100000, 100001) {
 
 is_deeply(\%wrong, {}, 'bodies that end with a buffer');
 
-# the first part of the body fills a job buffer not at all, partly or
-# completely; the rest arrives at once, and fills nginx's buffers
+# a first part of the body that leaves a job buffer empty, partly filled or
+# full; the rest arrives in one write and fills nginx's buffers
 
 %wrong = ();
 
@@ -358,7 +358,7 @@ for my $how (qw/ close abort /) {
 	}
 }
 
-# the whole body has arrived; the client does not wait for the response
+# clients that disconnect after the whole body has arrived
 
 $c = $t->http_start('POST', uri($x), length_of($x), $x->{bytes});
 $c->half_close();
@@ -416,7 +416,8 @@ ok(wait_for(5, sub { !$t->temp_files() }), 'no temporary files');
 is(all(), $before, 'nothing left');
 $t->check_fds();
 
-# the timeout limits neither the complete request nor the server's own work
+# the timeout applies neither to the complete request nor to the server's own
+# work
 
 $c = $t->http_start('POST', "$slow/$x->{hash}", length_of($x));
 

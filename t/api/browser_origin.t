@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What a web page can make a browser send: host names that are not the server's
-# (DNS rebinding), on all routes without tokens; and writes from foreign
-# origins, on all routes.  The test sends such requests itself, and with a
+# Requests that a web page can make a browser send: with host names that are not
+# the server's (DNS rebinding), on all routes without tokens; and writes from
+# other origins, on all routes.  The test sends such requests itself, and by a
 # real browser.
 
 use warnings;

@@ -75,7 +75,8 @@ sub same {
 	is(scalar(@{ $json->{hashRanges} }), @windows + 1,
 		"$name: ranges around the windows");
 
-	# every term is completely inside one range, or outside of all ranges
+	# every term is either completely inside one range, or outside of all
+	# ranges
 
 	my ($at, $outside, $torn) = (0, 0, 0);
 
@@ -110,7 +111,7 @@ sub refused {
 }
 
 # --------------------------------------------------------------------------
-# a file of a few terms, one of 700 short terms in no order, a small one
+# a file of a few terms, one of 700 short terms in random order, a small one
 
 my $data = mix(1, 3000000);
 my $file = $t->upload($data, xorb_chunks => 4);
@@ -160,7 +161,7 @@ for my $name (qw/ some long small /) {
 is(ask($file, 'bytes=0-0', method => 'HEAD')->{status}, 200, 'HEAD');
 
 # --------------------------------------------------------------------------
-# the largest number of ranges, and one more
+# the maximum number of ranges, and one range more
 
 sub ranges {
 	my ($n) = @_;
@@ -216,7 +217,7 @@ for my $method (qw/ POST PUT DELETE /) {
 }
 
 # --------------------------------------------------------------------------
-# a small upload of long runs of one chunk: the response is bounded
+# a small upload of long runs of one chunk: the size of the response is bounded
 
 {
 	my $x = make_xorb('a' x 60_000_000, large => 1, sizes => [ 32768 ]);
@@ -245,7 +246,7 @@ for my $method (qw/ POST PUT DELETE /) {
 }
 
 # --------------------------------------------------------------------------
-# the file gets other terms after the first batch is read
+# the terms of the file change after the first batch is read
 
 {
 	my $x = make_xorb(random_bytes(1, 200000), large => 1,
@@ -279,7 +280,7 @@ for my $method (qw/ POST PUT DELETE /) {
 	is(ask($many, 'bytes=0-0')->{status}, 200, 'as before');
 }
 
-# the empty file has no byte that could be in a range
+# the empty file, which has no bytes for a range
 
 $t->upload('');
 is(ask({ hash => '0' x 64 }, 'bytes=0-0')->{status}, 400, 'the empty file');

@@ -59,12 +59,12 @@ sub send_to {
 		->summary();
 }
 
-# Data that each scheme encodes differently.
+# Returns data that each scheme encodes differently.
 
 sub data { return mix(++$seed, 100_000) }
 
-# Reads the file by every kind of read, at both nodes, and the bytes at the
-# URLs of a plan.
+# Reads the file by every kind of read at both nodes, and the bytes of a plan's
+# URLs.
 
 sub readable {
 	my ($file, $data, $name) = @_;
@@ -88,8 +88,8 @@ sub readable {
 	is_deeply(\@wrong, [], $name);
 }
 
-# The invariants: the file of every row exists and has the row's size and
-# digest, and every term leads to the copy that the row names.
+# Checks the invariants: for every row, the file exists and has the row's size
+# and digest, and every term leads to the copy that the row names.
 
 sub proven {
 	my ($name) = @_;
@@ -103,7 +103,7 @@ sub proven {
 }
 
 # --------------------------------------------------------------------------
-# an upload of a known xorb in another encoding is acknowledged and changes
+# an upload of a known xorb in another encoding is acknowledged, but changes
 # nothing
 
 for my $one (@schemes) {
@@ -134,7 +134,7 @@ for my $one (@schemes) {
 	}
 }
 
-# uploads by PUT, and by xet put, of data that other clients have sent
+# uploads of data that other clients have sent, by PUT and by xet put
 
 for my $scheme (@schemes) {
 	my $data = mix(++$seed, 300_000);
@@ -168,7 +168,7 @@ sub flip {
 	$t->flip_copy($copy, $at);
 }
 
-# An object has no inode; its name is used instead.
+# Returns the inode of a copy; in a bucket its name, as objects have no inodes.
 
 sub inode {
 	my ($copy) = @_;
@@ -186,7 +186,7 @@ my %damage = (
 	'another encoding' => sub { $t->put_copy($_[0], $_[1]{bytes}) }
 );
 
-# Ways to repair a copy: the xorb or the file is sent again.
+# Ways to repair a copy: they send the xorb or the file again.
 
 my %ways = (
 	'POST' => sub {
@@ -259,7 +259,7 @@ sub xorb_again {
 
 proven('healed ones');
 
-# a file of many terms, in segments, and other files that share the xorb
+# a file of many terms in several segments, and other files that share its xorb
 
 {
 	my $data = data();
@@ -319,7 +319,7 @@ proven('healed ones');
 	is($r->{status}, 400, 'a shard that names the xorb');
 	is($r->json()->{error}{code}, 'unknown_xorb', 'its code');
 
-	# a PUT of another file with the same chunks stores these chunks again
+	# a PUT of another file with the same chunks stores the chunks again
 
 	$r = $t->http('PUT', '/api/v1/files', {}, \$longer);
 	is($r->{status}, 200, 'PUT of a file that shares chunks');
@@ -340,8 +340,8 @@ proven('healed ones');
 }
 
 # --------------------------------------------------------------------------
-# two encodings at the same instant, at two nodes: of new xorbs, and as a
-# repair; with workers killed in between
+# two encodings sent to two nodes at the same instant: of new xorbs, and as a
+# repair; then the same while workers are killed
 
 sub at_once {
 	my (@sends) = @_;
@@ -418,7 +418,7 @@ for my $round (1 .. 8) {
 proven('kills');
 
 # --------------------------------------------------------------------------
-# a shard that was verified against a copy which is repaired before the shard
+# a copy is repaired after a shard was verified against it, and before the shard
 # commits
 
 {
@@ -456,8 +456,8 @@ proven('kills');
 }
 
 # --------------------------------------------------------------------------
-# The server reads a row whose copy is replaced before the server opens it: the
-# missing file does not mean that the xorb is lost.
+# The server reads a row, and its copy is replaced before the server opens it.
+# The missing file does not mean that the xorb is lost.
 
 {
 	my $data = mix(++$seed, 300_000);
@@ -509,7 +509,7 @@ EOF
 	readable($file->{hash}, $data, 'healed meanwhile');
 }
 
-# copies that are lost during a PUT that wants to use them
+# copies that are lost during a PUT that uses them
 
 {
 	my $data = mix(++$seed, 3_000_000);
@@ -518,7 +518,7 @@ EOF
 		{ 'Content-Length' => length($data) },
 		substr($data, 0, 2_000_000));
 
-	# the server may look up the chunks before or after the loss; both are
+	# the server may look up the chunks before or after the loss; either is
 	# right
 
 	sleep(1);
@@ -537,7 +537,7 @@ EOF
 	readable($file->{hash}, $data, 'lost meanwhile');
 }
 
-# a copy that a grant finds missing is recorded as damage as well
+# a grant that finds a copy missing also records the damage
 
 {
 	my $x = encoded(data(), 'none');
@@ -557,9 +557,9 @@ EOF
 }
 
 # --------------------------------------------------------------------------
-# Damage is recorded before the reader that met it gets its response, so the
-# damaged copy does not count as stored for an upload that follows.  A reader
-# that does not wait for its response does not undo the record.
+# Damage is recorded before the reader that found it gets its response, so an
+# upload after that response does not find the damaged copy stored.  A reader
+# that disconnects before its response does not undo the record.
 
 {
 	my $old = $t->sql('SELECT pg_get_functiondef('
@@ -631,8 +631,8 @@ EOF
 }
 
 # --------------------------------------------------------------------------
-# a row without digests, as older versions wrote it: the next upload replaces
-# it
+# a row without digests, as older versions wrote it; the next upload replaces
+# the row
 
 {
 	my $data = data();

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Many uploads of a known xorb: the stored copy is read once for all uploads
-# that began before that read, and again for those that begin later.  While one
-# upload reads, the others wait.
+# Many uploads of a known xorb: the server reads the stored copy once for all
+# uploads that began before that read, and again for uploads that begin later.
+# While one upload reads, the others wait.
 
 use warnings;
 use strict;
@@ -31,7 +31,7 @@ my $false = '200 {"was_inserted":false}';
 
 my ($worker) = $t->worker_pids();
 
-# Bytes that the worker has read from files.
+# Returns the number of bytes that the worker has read from files.
 
 sub bytes_read {
 	my ($n) = slurp("/proc/$worker/io") =~ /^rchar: (\d+)/m
@@ -70,7 +70,7 @@ sub whole {
 	return rest(half($x), $x);
 }
 
-# Retries if the machine was too slow for a limit of five seconds.
+# Repeats the test if the machine was too slow for a limit of five seconds.
 
 sub in_time {
 	my ($what) = @_;
@@ -168,8 +168,8 @@ cmp_ok($first, '>=', $size, 'the first of four reads');
 cmp_ok($others, '<', $size / 2, 'the others do not read');
 
 # --------------------------------------------------------------------------
-# damage after a read: an upload that begins later finds it; an upload that
-# began before gets the repaired copy, which nobody has read yet
+# damage after a read: an upload that begins later finds the damage; an upload
+# that began before the damage gets the repaired copy, which was not read yet
 
 for my $kind ('a bit', 'gone', 'cut') {
 	my $y = new_xorb();
@@ -205,8 +205,8 @@ for my $kind ('a bit', 'gone', 'cut') {
 }
 
 # --------------------------------------------------------------------------
-# while one upload reads, the others wait for its result, however its request
-# ends
+# while one upload reads the copy, other uploads wait for the result, however
+# the request of the first upload ends
 
 my $stall = $t->stall();
 
@@ -317,7 +317,7 @@ for my $way ('POST', 'PUT') {
 	is($t->get('/api/health')->{status}, 200, "$way: health");
 }
 
-# damage found for a client that has disconnected is recorded all the same
+# damage is recorded even if the client has disconnected
 
 {
 	my $y = new_xorb();
@@ -347,8 +347,7 @@ for my $way ('POST', 'PUT') {
 		'disconnected: healed');
 }
 
-# uploads in other encodings, and of other xorbs, do not use the result of a
-# read
+# uploads in other encodings or of other xorbs do not use the result of a read
 
 {
 	my $raw = random_bytes(++$seed, 100_000) x 30;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Browsers of other origins: off by default, one origin, a map of origins, and
-# all origins.  What a page may request and read, of the API and of the data; a
-# preflight request reveals nothing else.
+# CORS: off by default, one allowed origin, a map of origins, and all origins.
+# The test checks which responses of the API and of the data a page may read,
+# and that a preflight request reveals nothing else.
 
 use warnings;
 use strict;
@@ -88,7 +88,7 @@ my $hub = 'https://hub.example';
 my @allowed = map { "Access-Control-Allow-$_" }
 	qw/ Origin Methods Headers Credentials /;
 
-# The CORS headers of a response.
+# Returns the CORS headers of a response.
 
 sub cors {
 	my ($r) = @_;
@@ -135,7 +135,8 @@ sub is_preflight {
 		"$name: headers");
 }
 
-# If other origins may be allowed, Vary says so to caches.
+# Checks for no CORS headers, and for Vary, which tells caches that other
+# origins may be allowed.
 
 sub is_none {
 	my ($r, $status, $name, $vary) = @_;
@@ -145,7 +146,8 @@ sub is_none {
 	is_deeply($r->{headers}{vary}, $vary, "$name: Vary");
 }
 
-# The headers that a page needs are exposed.
+# Checks that the origin is allowed, and that a page can read the headers that
+# it needs.
 
 sub is_open {
 	my ($r, $status, $origin, $name) = @_;
@@ -188,7 +190,7 @@ is_none(preflight("/off/$recon", $hub, port => 8081), 405,
 
 # --------------------------------------------------------------------------
 # one allowed origin: the header names it whatever the request's origin is, and
-# the browser compares both
+# the browser compares the two origins
 
 for my $origin ($hub, 'https://evil.example', 'null', undef) {
 	my $name = 'one origin, ' . ($origin // 'none');
@@ -220,7 +222,7 @@ for my $origin ('https://hub.example.evil', 'http://hub.example', 'null',
 		@vary);
 	is_none($t->get("/map/$recon", \%from), 200, "$name: GET", @vary);
 
-	# responses that caches keep for a year
+	# responses that caches store for a year
 
 	my $r = $t->get("/map/v1/files/$file->{hash}", \%from);
 
@@ -229,7 +231,7 @@ for my $origin ('https://hub.example.evil', 'http://hub.example', 'null',
 	is_none($r, 200, "$name: a file", @vary);
 }
 
-# "*" for some origins and nothing for others
+# a variable that is "*" for some requests and "off" for others
 
 for my $case ([ '*', '*' ], [ 'off', undef ]) {
 	my ($value, $origin) = @$case;
@@ -240,8 +242,8 @@ for my $case ([ '*', '*' ], [ 'off', undef ]) {
 	is_deeply($r->{headers}{vary}, @vary, "$value of a variable: Vary");
 }
 
-# every kind of response has the headers, even an error: a page could not read
-# it otherwise
+# every kind of response has the headers, even an error, because a page could
+# not read the error without them
 
 for my $case (
 	[ 'GET', 'v1/health', 200 ],
@@ -297,7 +299,7 @@ is_preflight(preflight($uri, $hub, port => 8081), $hub, 'data: OPTIONS');
 is_none(preflight($uri, 'https://evil.example', port => 8081), 405,
 	'data: OPTIONS of another', @vary);
 
-# a preflight request concerns a URL, but reveals nothing about it
+# a preflight request for a URL reveals nothing about the URL
 
 is_preflight(preflight("/xorbs/default/01/$none", $hub, port => 8081), $hub,
 	'data: OPTIONS of a missing xorb');
@@ -339,7 +341,7 @@ for my $case ([ 'GET of a xorb', $r ], [ 'data', $t->get($uri,
 		"$name: one Access-Control-Allow-Origin");
 }
 
-# what nginx refuses before the access phase, and errors after it
+# errors of nginx before the access phase and after it
 
 sub too_large {
 	my ($origin) = @_;

@@ -20,7 +20,7 @@ use Test::Xet::Process qw/ run_command slurp /;
 
 Test::Xet->folder('filters and aliases of nginx over files');
 
-# Each of these would change the body or the response.
+# Each of these directives would change the body or the response.
 
 my %beside = (
 	gzip => 'gzip on; gzip_types *; gzip_min_length 1; gzip_proxied any;
@@ -52,7 +52,7 @@ my %beside = (
 	mirror => 'mirror /text;',
 );
 
-# Not every nginx has all of these modules.
+# Some nginx builds lack some of these modules.
 
 my $version = Test::Xet::Nginx::version();
 
@@ -115,7 +115,7 @@ is($t->get("/if_header$path", { Range => "bytes=$first-$last" })
 is($t->get("/headers$path", { Range => "bytes=$first-$last" })
 	->header_value('X-Other'), 'yes', 'add_header is applied');
 
-# a URL without signed ranges gives all of the xorb
+# a URL without signed ranges returns the complete xorb
 
 my ($whole) = signed($t, $file->{hash}, '/whole');
 
@@ -181,7 +181,7 @@ wrong('no signature for who has none', $r = $t->get("/redirect$path"), 302);
 unlike($r->header_value('Location'), qr/s=/, 'no signature in the redirect');
 
 # --------------------------------------------------------------------------
-# methods: the response does not depend on whether the xorb exists
+# other methods: the response does not depend on whether the xorb exists
 
 $t->remove_copy($t->copy($other->{xorbs}[0]{hash}));
 is($t->get($other_path, { Range => 'bytes=0-9' })->{status}, 404, 'it is');
@@ -208,7 +208,7 @@ for my $method (qw/ POST PUT DELETE PATCH OPTIONS PROPFIND MKCOL COPY MOVE /,
 exact('all are still there:', $path, port => 8081);
 
 # --------------------------------------------------------------------------
-# how long caches may keep a response
+# how long caches may store a response
 
 for my $case ([ '206', {} ], [ '304', { 'If-None-Match' => '*' } ]) {
 	my ($status, $headers) = @$case;
@@ -368,7 +368,7 @@ sub location {
 EOC
 }
 
-# Origins that ignore what the request asks for.
+# Returns locations with origins that ignore the requested range.
 
 sub proxies {
 	return <<'EOC';
@@ -386,7 +386,7 @@ sub proxies {
 EOC
 }
 
-# The path of the URL of the first chunk, and its range.
+# Returns the path of the first chunk's URL, and its range.
 
 sub signed {
 	my ($t, $hash, $base) = @_;
@@ -401,7 +401,7 @@ sub signed {
 		@{ $entry->{url_range} }{qw/ start end /};
 }
 
-# Exactly the signed bytes, by all ways to request them.
+# Checks that all ways to request the signed bytes return exactly these bytes.
 
 sub exact {
 	my ($name, $uri, %o) = @_;
@@ -459,7 +459,7 @@ sub http2 {
 	ok($status == 0 && slurp($out) eq $want, "$name: bytes");
 }
 
-# Checks that the response has no byte of a xorb and no status of success.
+# Checks that the response has no byte of a xorb, and has an error status.
 
 sub wrong {
 	my ($name, $r, $status) = @_;
@@ -477,8 +477,8 @@ sub logged {
 		"a line: $why");
 }
 
-# Checks that caches may keep the response as long as its URL is valid, and
-# that one header says so.
+# Checks that caches may store the response as long as its URL is valid, and
+# that only one header says so.
 
 sub lives {
 	my ($name, $r, $url) = @_;
@@ -493,7 +493,8 @@ sub lives {
 		=~ /\Apublic, max-age=(\d+), immutable\z/;
 	my $left = $e - time();
 
-	# two clocks, one of which may be a few milliseconds behind
+	# two clocks are compared, and one of them may be a few milliseconds
+	# behind
 
 	ok(defined $age && $age >= $left - 1 && $age < $left + 60,
 		"$name: Cache-Control") or diag("@control, $left");

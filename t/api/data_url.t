@@ -73,7 +73,7 @@ sub mac {
 }
 
 #     ns, aa, hash, r, e, k, s, key, base
-#     sign  { ... }, members that are signed with other values
+#     sign  { ... }, members whose signed value differs from the sent one
 
 sub url {
 	my (%o) = @_;
@@ -166,7 +166,7 @@ sub never_more {
 }
 
 # --------------------------------------------------------------------------
-# texts to sign of all lengths, up to the longest one
+# texts to sign of every length, up to the maximum
 
 for my $ns (1, 44, 45, 56, 63, 64, 65) {
 	for my $e (1, $late, '9' x 18, '9223372036854775807') {
@@ -264,14 +264,14 @@ cmp_ok(length(($r->header_value('Content-Type') =~ /boundary=(\S+)/)[0]),
 	'>=', 10, 'trap 7: boundary');
 is($r->header_value('ETag'), "\"$x->{name}\"", 'ETag of several ranges');
 
-# conditions
+# conditional requests
 
 is(fetch(url(), '0-9', { 'If-None-Match' => "\"$x->{name}\"" })->{status},
 	304, 'If-None-Match');
 is(fetch(url(), '0-9', { 'If-None-Match' => '*' })->{status}, 304,
 	'If-None-Match: *');
 
-# no response may be kept for longer than its URL is valid
+# no cache may store a response for longer than its URL is valid
 
 for my $case ([ '206', {} ], [ '304', { 'If-None-Match' => '*' } ],
 	[ 'several ranges', {}, '0-9,20-29', '0-19,20-39' ],
@@ -364,15 +364,15 @@ never_more('two Range headers, a bad one first', $t->get(url(),
 never_more('two Range headers, an empty one', $t->get(url(),
 	[ Range => 'bytes=0-9', Range => '' ]), [ 0, 9007 ]);
 
-# more than max_ranges: nginx would send the complete file
+# more ranges than max_ranges, for which nginx would send the complete file
 
 parts('max_ranges: as many', fetch(url(base => '/few', r => $list),
 	'0-9,18016-18020'), [ 0, 9 ], [ 18016, 18020 ]);
 refused('max_ranges: one more', fetch(url(base => '/few', r => $list),
 	$list), 'range_not_signed');
 
-# ranges beyond the file, which only a signer can request, or of a truncated
-# file: fewer bytes than were signed are an error
+# fewer bytes than were signed are an error: signed ranges beyond the end of the
+# file, and a truncated file
 
 for my $last ($size, 99999999) {
 	$r = fetch(url(r => "9008-$last"), "9008-$last");
@@ -389,7 +389,7 @@ never_more('several beyond the end', fetch(url(r => "0-9,$size-99999999"),
 	"0-9,$size-99999999"), [ 0, 9 ]);
 
 # --------------------------------------------------------------------------
-# URLs that differ from what was signed
+# URLs that differ from the signed URL
 
 refused('trap 9: expired', fetch(url(e => time() - 1), '0-9'), 'expired');
 refused('trap 9: expired just now', fetch(url(e => time()), '0-9'),
@@ -563,7 +563,7 @@ is(fetch(url(base => '/closed'), '0-9')->{status}, 403,
 	'deny all is heeded');
 
 # --------------------------------------------------------------------------
-# the cacheable form
+# URLs in the cacheable form
 
 my $free = url(r => undef);
 
@@ -599,8 +599,8 @@ $r = fetch($free, undef, {}, method => 'HEAD');
 is_deeply([ $r->{status}, $r->header_value('Content-Length') ],
 	[ 200, $size ], 'cacheable: HEAD');
 
-# URLs for a CDN: the CDN's host and a prefix.  All requests within a quantum
-# get the same URL, which is valid behind any host.
+# URLs for a CDN, with its host and a prefix.  All requests within a quantum get
+# the same URL, which is valid for any host.
 
 $t->write_conf(undef, directives => {
 	xet_url_base => 'https://cdn.example.com/some/prefix/',
@@ -662,7 +662,7 @@ is(fetch(url(ns => 'other'), '0-9')->{status}, 404,
 	'a missing namespace');
 
 # --------------------------------------------------------------------------
-# a URL with any byte changed
+# URLs with one byte changed, at every position
 
 my $seed = 7;
 
@@ -693,7 +693,7 @@ for (1 .. 1500) {
 	my ($url, $range) = split(/\|/, $text);
 	my $r = $c->exchange('GET', $url, { Range => $range });
 
-	# the connection may have been closed after the response before
+	# the server may have closed the connection after the previous response
 
 	if ($r->{status} == 0) {
 		$c = $t->connect();
@@ -750,7 +750,7 @@ for my $entry (entries()) {
 }
 
 # --------------------------------------------------------------------------
-# keys that change while a client fetches
+# keys that change while a client downloads
 
 $c->close();
 $t->check_fds();

@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Global dedup: which chunks are known, and the form of a response.
+# Global dedup: which chunks are known, and the form of a dedup response.
 
 use warnings;
 use strict;
@@ -40,8 +40,8 @@ sub eligible {
 	return (hex(substr($_[0], -3)) & 0x3ff) == 0;
 }
 
-# Checks every byte of a response: all that a client reads, and the fields that
-# must be zero.
+# Checks every byte of a response: all fields that a client reads, and the
+# fields that must be zero.
 
 sub hit {
 	my ($name, $hash, $xorb, %o) = @_;
@@ -185,7 +185,7 @@ for my $i (1 .. $#{ $xorb->{chunks} }) {
 }
 
 # --------------------------------------------------------------------------
-# the key is stable
+# the key stays the same
 
 my %bodies;
 
@@ -243,7 +243,7 @@ is($t->rows()->{chunks}, 2 + grep({ eligible($_->{hash}) }
 	'no other chunk is in the index');
 
 # --------------------------------------------------------------------------
-# a chunk in several xorbs: the longest run wins
+# a chunk in several xorbs: the response has the longest run
 
 my $run = $marked[-1];
 my $mark = substr($many, 64 * $run, 64);
@@ -275,7 +275,7 @@ ok(query($marked)->{body} eq $found->{body}, 'nor a later run of equal length');
 hit('the longest run', $marked, around(240, 0, $left + 6));
 
 # --------------------------------------------------------------------------
-# one chunk repeated: one row, with the first index
+# one chunk repeated: there is one row, with the first index
 
 my $over = put_xorb(random_bytes(260, 64 * 2) . $mark x 8000, sizes => [ 64 ]);
 
@@ -310,7 +310,7 @@ missing('first chunk of another term', $middle->{chunks}[7]{hash})
 	if !eligible($middle->{chunks}[7]{hash});
 
 # --------------------------------------------------------------------------
-# a client that trusts the response
+# a client that uses the response without verifying it
 
 my $start = 0;
 $start += $_->{raw_length} for @{ $xorb->{chunks} }[0 .. 2];
@@ -320,7 +320,7 @@ my @cut = @{ hash_file($mine, sizes => [
 	map({ $_->{raw_length} } @{ $xorb->{chunks} }[0 .. 2]), 50000 ])
 	->{chunks} };
 
-# what the client knows now: keyed hash => xorb and index
+# what the client knows after the response: keyed hash => xorb and index
 
 my $shard = parse_shard(query($cut[0]{hash})->{body});
 my %index;
@@ -372,8 +372,8 @@ is($t->sql("select count(*) from xet.xorbs where advertised_on = xet.today()")
 $t->write_conf(undef, directives => { xet_dedup_period => '1h' });
 $t->reload();
 
-# the newest file that uses the xorb has another xorb, and the response also
-# names that one
+# the newest file that uses the xorb also has another xorb, and the response
+# names that xorb, too
 
 my $hourly = hit('a period of an hour', $first, $xorb, period => 1,
 	xorbs => 2);
@@ -384,8 +384,8 @@ isnt($hourly->{key}, $answer->{key}, 'another key');
 
 # ---- the key changes without a reload
 
-# Returns a period that ends between 5 and 30 seconds from now: its length and
-# its end.  There always is such a length of up to six days.
+# Returns the length and end of a period that ends between 5 and 30 seconds from
+# now.  There always is such a period with a length of up to six days.
 
 sub ending_period {
 	my $now = time();
@@ -401,7 +401,8 @@ sub ending_period {
 
 my ($period, $end, @before);
 
-# retries if the machine was too slow to query before the period ends
+# repeats the query if the machine was too slow to send it before the period
+# ends
 
 for (1 .. 5) {
 	($period, $end) = ending_period();
@@ -435,7 +436,7 @@ is($next->{created}, $end, 'rotation: created at the end of the old period');
 is("@{[ sort $t->worker_pids() ]}", "@workers", 'rotation: without a restart');
 
 # a response of the previous period is as good as a new one: the client finds
-# its chunks by the old key, and the xorbs that it names exist
+# its chunks by the old key, and the xorbs that the response names exist
 
 cmp_ok($old->{footer}{expires}, '>=', $end + $period,
 	'overlap: good through the next period');
@@ -468,8 +469,9 @@ is($t->head("/api/v1/chunks/default/$first")->{status}, 404,
 is($t->upload(mix(9, 100000))->{result}, 1, 'uploads work without the key');
 
 # --------------------------------------------------------------------------
-# the cost of a query, whatever others have stored: a chunk in 20,000 xorbs,
-# one of them in 20,000 files, one of these in 20,000 repos
+# the cost of a query is bounded, whatever other repos have stored: a chunk in
+# 20,000 xorbs; one of these xorbs in 20,000 files; one of these files in 20,000
+# repos
 
 sub blocks {
 	my ($repo) = @_;

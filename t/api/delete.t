@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# DELETE of files and of repos: what is deleted is gone on all nodes and all
-# routes once the response is sent, and returns with the next upload.  The test
-# also covers who may delete, and that xorbs which were reported to clients are
-# kept.
+# DELETE of files and of repos: deleted data is gone on all nodes and all routes
+# once the response is sent, and returns with the next upload.  The test also
+# covers who may delete, and that xorbs which were reported to clients stay
+# stored.
 
 use warnings;
 use strict;
@@ -50,7 +50,7 @@ for my $case ([ 'file', $data ], [ 'zTensor', $zt ]) {
 
 	is(seen($_, $hash), 'all', "$name: there") for $t, $other;
 
-	# both nodes have served the file, so caches are filled
+	# both nodes have served the file, so their caches are filled
 
 	is(delete_file($t, $hash)->{status}, 204, "$name: deleted");
 	is(seen($other, $hash), 'none', "$name: gone on the other node");
@@ -107,13 +107,13 @@ for my $case ([ 'file', $data ], [ 'zTensor', $zt ]) {
 	delete_file($t, $hash);
 }
 
-# bad hashes, and a body that the server does not read
+# invalid hashes, and a body that the server does not read
 
 is(refusal(delete_file($t, 'xyz')), '400 invalid_hash', 'no hash');
 is(refusal($t->http('DELETE', '/api/v1/files/' . 'ab' x 32, {}, 'x' x 5000)),
 	'404 file_not_found', 'a body');
 
-# hf_xet remembers what it has sent, and that memory is valid until the
+# hf_xet remembers what it has sent; what it remembers is right until the
 # collector runs
 
 {

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Deletion and collection while other requests run: between finding a xorb and
-# recording that a client was told of it, between a shard's look-up and its
-# commit, and during reads.  Many clients also register and delete the same
-# files at once, on two nodes; their responses are compared with a model.
+# recording that it was advertised, between a shard's look-up and its commit,
+# and during reads.  Many clients also register and delete the same files
+# concurrently on two nodes; their responses are compared with a model.
 
 use warnings;
 use strict;
@@ -42,13 +42,13 @@ $other->run();
 my @nodes = ($t, $other);
 my $dir = tempdir(CLEANUP => 1);
 
-# an error of nginx: a data URL whose copy is gone
+# allows an error of nginx, for a data URL whose copy is gone
 
 $_->allow(qr/open\(\) ".*" failed \(2: No such file/) for @nodes;
 
 # --------------------------------------------------------------------------
-# a xorb that is deleted between the look-up and the record that it was
-# advertised
+# a xorb is deleted after the look-up, and before the database records that the
+# xorb was advertised
 
 {
 	my $data = mix(1, 300000);
@@ -77,7 +77,8 @@ $_->allow(qr/open\(\) ".*" failed \(2: No such file/) for @nodes;
 		$file = $t->upload($data);
 		$xorb = $file->{xorbs}[0];
 
-		# an advertised xorb is recorded before the response
+		# the response is sent after the record that the xorb was
+		# advertised
 
 		if ($want{$name} == 404) {
 			$t->sql('UPDATE xet.xorbs SET advertised_on = NULL');
@@ -115,8 +116,7 @@ $_->allow(qr/open\(\) ".*" failed \(2: No such file/) for @nodes;
 			"$name: the file is stored");
 	}
 
-	# a trigger undoes every record that a xorb was advertised: the number
-	# of retries is bounded
+	# a trigger undoes every such record: the number of retries is bounded
 
 	$t->upload($data);
 	$t->sql(<<'EOC');
@@ -138,8 +138,7 @@ EOC
 }
 
 # --------------------------------------------------------------------------
-# a known file that is deleted before the shard has committed: the client
-# retries
+# a known file is deleted before the shard commits: the client retries
 
 {
 	my $data = mix(2, 300000);
@@ -212,7 +211,7 @@ EOC
 	clear();
 }
 
-# a repo gets the file while the store is about to delete it
+# a repo gets the file just before the store deletes it
 
 {
 	my $hash = put(mix(2, 300000));
@@ -255,7 +254,7 @@ EOC
 			grep { !$shared->{$_} } keys %$fetch;
 		my ($path) = $url->{url} =~ m!^http://[^/]+(/.*)!;
 
-		# three responses in progress: two clients read slowly
+		# three responses in progress, two of them to slow readers
 
 		my @slow = map { my $c = $_->http_start('GET',
 			"/api/v1/files/$hash", {}, undef, close => 1);
@@ -310,9 +309,9 @@ EOC
 	unlike($t->log($begun), qr/\[(?:alert|emerg)\]/, 'readers: no alert');
 }
 
-# A copy is missing, and its row is deleted before the loss is recorded.  A
-# request that waits for more than a second gives up, and reports a lost copy
-# (500); then the test is repeated.
+# A copy is missing, and its row is deleted before the loss is recorded.  If the
+# request has to wait for more than a second, it gives up and reports a lost
+# copy (500); then the test is repeated.
 
 {
 	my $status = 500;
@@ -342,8 +341,8 @@ EOC
 	is($status, 404, 'readers: a collected file is not lost');
 }
 
-# a check of existence finds that a copy is missing, and its row is deleted
-# before the loss is recorded
+# an existence check finds that a copy is missing, and its row is deleted before
+# the loss is recorded
 
 for my $case (qw/ gone lost /) {
 	my $x = $t->upload(mix(3, 300000))->{xorbs}[0];
@@ -420,7 +419,7 @@ sub clear_rows {
 	$t->sql('DELETE FROM xet.gc_copies');
 }
 
-# Checks that the collector leaves nothing behind of what was deleted.
+# Checks that the collector leaves no rows and copies of deleted files.
 
 sub clear {
 	$t->sql('SELECT xet.file_delete(hash) FROM xet.files'
@@ -428,8 +427,8 @@ sub clear {
 	collect($t);
 }
 
-# Clients register, read and delete the same files while a collector runs.
-# Each response and its time is compared with what was possible.
+# Runs clients that register, read and delete the same files while a collector
+# runs.  Compares each response with those that were possible at its time.
 
 sub storm {
 	my ($name, @repos) = @_;
@@ -490,7 +489,7 @@ sub storm {
 
 	push @{ $at{$_->{at}} }, $_ for @ops;
 
-	# the final state is one more read
+	# a last read of each file is part of the history, too
 
 	for my $repo (@repos) {
 		for my $i (0 .. $#files) {
@@ -507,7 +506,7 @@ sub storm {
 		}
 	}
 
-	# the store also sees files of repos
+	# the store can also read files that belong to repos
 
 	delete @at{grep { m!^/! } keys %at} if $repos[0] eq '' && @repos > 1;
 
@@ -544,7 +543,7 @@ sub storm {
 	is(scalar($t->files_in_store()), $before, "$name: no copy is left");
 }
 
-# Without a repo, the file belongs to the store.
+# An empty repo name stands for the store.
 
 sub base { return $_[0] eq '' ? '/api' : '/repo' }
 sub auth { return $_[1] eq '' ? {} : $_[0]->auth('delete', $_[1]) }
@@ -615,7 +614,7 @@ sub rage {
 	}
 }
 
-# The collector, as aggressive as possible.
+# Runs the collector as often as possible, without a grace period.
 
 sub sweep {
 	my ($end) = @_;
@@ -626,9 +625,9 @@ sub sweep {
 	}
 }
 
-# Responses that were impossible for one file.  A 503 does not tell whether the
-# operation was done.  An error is a read or a delete that finds a file which
-# can't exist, or misses one which must exist.
+# Returns the impossible responses for one file: reads and deletes that find a
+# file which can't exist, or miss a file which must exist.  A 503 does not tell
+# whether the operation took effect.
 
 sub wrong {
 	my (@ops) = @_;
@@ -648,8 +647,9 @@ sub wrong {
 
 		my ($for, $against) = $no ? (\@adds, \@dels) : (\@dels, \@adds);
 
-		# the last operation that surely completed before, with none of
-		# the other kind since
+		# the last successful operation that ended before this request,
+		# if no operation with the opposite effect may have taken effect
+		# since
 
 		my ($last) = sort { $b->{start} <=> $a->{start} }
 			grep { $_->{status} =~ /200|204/ && $_ != $r

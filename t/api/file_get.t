@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# GET and HEAD of files as plain HTTP: the bytes, ranges at every border,
+# GET and HEAD of files as plain HTTP: the bytes, ranges at every boundary,
 # conditions, names, digests, caches and permissions.
 
 use warnings;
@@ -93,8 +93,8 @@ my $none = '0123456789abcdef' x 4;
 my $empty = '0' x 64;
 my $c = $t->connect();
 
-# All requests on one connection: a body of another length than declared shows
-# in the next response.
+# Sends all requests on one connection: if a body does not have its declared
+# length, the next response is wrong.
 
 sub ask {
 	my ($uri, $headers, $method) = @_;
@@ -192,7 +192,7 @@ for (
 
 part_ok(ask(uri($file), { Range => 'BYTES=1-2' }), $file, 1, 2, 'any case');
 
-# ranges that select nothing, and invalid lists of ranges
+# ranges that select no bytes, and invalid lists of ranges
 
 for my $range ("$n-", "$n-$n", ($n + 1) . '-', '-0', "$n-,-0",
 	'9223372036854775807-', '9223372036854775808-', '1-0', '', '-', 'x',
@@ -256,7 +256,7 @@ isnt(ask(uri($file), { Range => 'bytes=0-0,2-2' })
 is(ask(uri($file), { Range => 'bytes=' . join(',', map { "$_-$_" }
 	0 .. 256) })->{status}, 416, '257 ranges');
 
-# ranges with more bytes than the file: the response is the complete file
+# ranges whose total exceeds the file: the response is the complete file
 
 $r = ask(uri($file), { Range => 'bytes=0-,0-' });
 is_deeply([ $r->{status}, length($r->{body}) ], [ 200, $n ],
@@ -264,7 +264,7 @@ is_deeply([ $r->{status}, length($r->{body}) ], [ 200, $n ],
 is(ask(uri($file), { Range => 'bytes=0-0,0-' })->{status}, 200,
 	'one byte more than the file');
 
-# max_ranges
+# more ranges than max_ranges
 
 parts_ok(ask("/three/files/$file->{hash}", { Range => 'bytes=0-1,3-4,6-7' }),
 	$file, [ [ 0, 1 ], [ 3, 4 ], [ 6, 7 ] ], 'max_ranges: as many');
@@ -276,7 +276,7 @@ is_deeply([ $r->{status}, scalar $r->header_value('Accept-Ranges') ],
 	[ 200, undef ], 'max_ranges 0');
 
 # --------------------------------------------------------------------------
-# every border: of chunks, of terms, of xorbs, of one read
+# ranges at every boundary of chunks, of terms, of xorbs, and of one read
 
 my $tiny = send_xorb($t, random_bytes(7, 300000), sizes => [ 100 ],
 	scheme => 'none');
@@ -311,7 +311,7 @@ for my $base (qw/ api small /) {
 		"$base: the complete file");
 }
 
-# 3000 chunks in a term, of which 1024 are held in memory at a time
+# 3000 chunks in a term, of which at most 1024 are in memory at a time
 
 my $long = register_file($t, [ [ $one ], [ $tiny ], [ $tiny, 1, 2900 ],
 	[ $full, 0, 1 ] ]);
@@ -448,7 +448,7 @@ is_deeply([ $r->{status},
 	[ 416, undef ], 'an error: no Content-Disposition');
 
 # --------------------------------------------------------------------------
-# digests: a SHA-256 that a shard claims is not verified
+# digests: the server does not send a SHA-256 that only a shard claims
 
 is($_->header_value('Repr-Digest'), undef, 'claimed: no digest')
 	for ask(uri($file)), ask(uri($file), {}, 'HEAD');

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # GET of files under faults: damage in the store and in the database, clients
-# that disconnect or read slowly, PostgreSQL away.
+# that disconnect or read slowly, PostgreSQL down.
 
 use warnings;
 use strict;
@@ -53,8 +53,8 @@ sub flip {
 	return $copy;
 }
 
-# The file is truncated before the damaged chunk, and a log line names that
-# chunk.
+# Checks that the response ends before the damaged chunk, and that a log line
+# names that chunk.
 
 sub cut_ok {
 	my ($chunk, $reason, $name) = @_;
@@ -81,7 +81,7 @@ sub cut_ok {
 	like($log, qr/\[error\].*a file was truncated .*$file->{hash}/,
 		"$name: an error about the file");
 
-	# chunks without damage are served
+	# chunks of the same copy that are not damaged are served
 
 	my $first = length($good->{raw});
 
@@ -91,7 +91,7 @@ sub cut_ok {
 	part_ok($t->get(uri($file), { Range => 'bytes=10-20' }), $file, 10,
 		20, "$name: elsewhere");
 
-	# nothing was sent yet: the request gets an error response
+	# if nothing was sent yet, the request gets an error response
 
 	$r = $t->get(uri($file), { Range => "bytes=$limit-$limit" });
 
@@ -126,9 +126,9 @@ for (
 	cut_ok($chunk, $reason, $name);
 }
 
-# Pipelined: the response before the damaged one arrives complete, though nginx
-# has not read all requests when it closes.  nginx does not reset the
-# connection.
+# pipelined requests: the response before the damaged one arrives complete,
+# although nginx has not read all requests when it closes the connection.  nginx
+# does not reset the connection.
 
 my $before = register_file($t, [ [ $good ] ]);
 
@@ -150,8 +150,8 @@ for my $rest (0, 20) {
 	is($out[1]{errno}, 0, "$name: no reset");
 }
 
-# If only the end of the connection marks the end of the response, nginx resets
-# the connection.
+# if only the end of the connection marks the end of the response, nginx resets
+# the connection
 
 {
 	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
@@ -225,7 +225,7 @@ is($t->http('POST', "/api/v1/xorbs/default/$hurt->{hash}", {}, \$bytes)
 	->{status}, 200, 'sent again');
 ok($t->get(uri($file))->{body} eq $file->{data}, 'healed');
 
-# a chunk of another xorb in its place has another hash
+# a chunk of another xorb in place of the right chunk has another hash
 
 $t->put_copy(copy($hurt), $t->copy_bytes(copy($good)));
 is($t->get(uri($file), { Range => 'bytes=-1' })->{status}, 500,
@@ -245,8 +245,8 @@ SKIP: {
 	chmod(0644, $path);
 }
 
-# a damaged copy counts as unknown until it is uploaded again, and then as
-# known at once
+# a damaged copy counts as unknown until it is uploaded again, and as known
+# right after that
 
 is_deeply([ map { $_->{status} } $t->head("/api/v1/xorbs/default/$_->{hash}") ],
 	[ $_ == $hurt ? 404 : 200 ], 'HEAD') for $good, $hurt;
@@ -256,7 +256,7 @@ is($t->head("/api/v1/xorbs/default/$hurt->{hash}")->{status}, 200,
 	'the xorb is known');
 
 # --------------------------------------------------------------------------
-# damage in the database: an error response of the module, and no bytes
+# damage in the database: the module sends an error response, and no bytes
 
 sub row {
 	my ($hash) = @_;
@@ -302,7 +302,7 @@ is($large->{size}, 70_000_000, 'a large file');
 ok($t->get(uri($large), {}, timeout => 60)->{body} eq $large->{data},
 	'its bytes');
 
-# 3000 terms, 300 MB: no more memory than for the file before
+# 3000 terms, 300 MB: the memory is the same as for the previous file
 
 {
 	my @again = map { $_ % 2 ? [ $good, $_ % 9, $_ % 9 + 1 ]
@@ -324,8 +324,8 @@ ok($t->get(uri($large), {}, timeout => 60)->{body} eq $large->{data},
 }
 
 # --------------------------------------------------------------------------
-# clients that disconnect: at once, in the first buffer, in the middle, after
-# the last byte
+# clients that disconnect immediately, in the first buffer, in the middle, or
+# after the last byte
 
 $t->fds_mark();
 
@@ -340,7 +340,8 @@ for my $i (1 .. 60) {
 ok($t->get(uri($file))->{body} eq $file->{data}, 'other requests work');
 
 # --------------------------------------------------------------------------
-# slow readers: the memory for each does not depend on the size of the file
+# slow readers: the memory for each reader does not depend on the size of the
+# file
 
 my $pid = ($t->worker_pids())[0];
 my $rss = $t->rss($pid);
@@ -360,8 +361,9 @@ sleep(1);
 
 my $grown = $t->rss($pid) - $rss;
 
-# In KiB: two buffers of 256 KiB, or of 2 MiB if each read costs a round trip;
-# 62 KiB that nginx allocates for a request; and the decoders of the threads.
+# Memory in KiB: two buffers of 256 KiB, or of 2 MiB if each read costs a round
+# trip; 62 KiB that nginx allocates for a request; and the decoders of the
+# threads.
 
 my ($two, $threads) = $t->s3() ? (4096, 12 * 1024) : (512, 4 * 1024);
 
@@ -389,7 +391,7 @@ ok($r->{body} eq $large->{data} && !$r->{error}, 'across a reload');
 $c->close();
 
 # --------------------------------------------------------------------------
-# PostgreSQL away: 503, and files in transfer end early
+# PostgreSQL is down: the server returns 503, and files in transfer end early
 
 $c = $t->http_start('GET', uri($large), {}, undef, rcvbuf => 65536,
 	timeout => 60);

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# PUT files: a file as plain bytes.  It gets the hash that a Xet client would
-# give it, and reconstructions return it.  Chunks that the store already has
-# are not stored again, whoever uploaded them.  A faulty request registers
+# PUT of files as plain bytes.  A file gets the hash that a Xet client would
+# give it, and reconstructions return the file.  Chunks that the store already
+# has are not stored again, whoever uploaded them.  A faulty request registers
 # nothing.
 
 use warnings;
@@ -74,7 +74,7 @@ $t->run();
 my $seed = 0;
 my $dir = tempdir(CLEANUP => 1);
 
-# Uploads a file by PUT and returns the response, which has to be good.
+# Uploads a file by PUT, checks the response, and returns it.
 
 sub file {
 	my ($data, %o) = @_;
@@ -89,7 +89,7 @@ sub file {
 	return {};
 }
 
-# Checks the fields of the response, and the file as it is read back.
+# Checks the fields of the response, and reads the file back.
 
 sub is_file {
 	my ($got, $data, $name) = @_;
@@ -208,7 +208,7 @@ is_file($got, $second, 'with an insertion');
 cmp_ok($got->{new_bytes}, '<', 500000, 'only new bytes are stored');
 cmp_ok($got->{new_bytes}, '>=', 100000, 'all new bytes');
 
-# data that clients have uploaded before, and the reverse
+# data that clients have uploaded as xorbs before, and the reverse order
 
 my $other = mix(++$seed, 5 * $mib);
 my $file = $t->upload($other);
@@ -227,7 +227,8 @@ is_file($got, "\0" x (20 * $mib), 'zeros');
 cmp_ok($got->{new_bytes}, '<=', 2 * $mib, 'few bytes are stored');
 cmp_ok((split(/\|/, row($got->{hash})))[1], '<', 150, 'in few terms');
 
-# known and new chunks in turn: using all known ones would fragment the file
+# alternating known and new chunks: using all known chunks would fragment the
+# file
 
 my @known = @{ hash_file($base)->{chunks} };
 my $noise = random_bytes(++$seed, 30 * $mib);
@@ -350,7 +351,7 @@ for my $headers ({ 'Repr-Digest' => digest($sha256) },
 		join(' ', %$headers));
 }
 
-# readers get the computed SHA-256, whatever a shard has claimed before
+# readers get the computed SHA-256, whatever a shard has claimed earlier
 
 is($t->get("$route/$hash")->header_value('Repr-Digest'), digest($sha256),
 	'its SHA-256 is proven');
@@ -432,7 +433,8 @@ cmp_ok($got->{new_bytes}, '<', 200000,
 is($t->get("/wide$uri", $stranger)->{status}, 200, 'b: has it now');
 
 # --------------------------------------------------------------------------
-# aborted after two complete xorbs: the retry finds both, one after the other
+# aborted after two complete xorbs: two retries, one after the other, use both
+# xorbs
 
 $data = random_bytes(++$seed, 150 * $mib);
 $rows = $t->rows();
@@ -452,7 +454,7 @@ cmp_ok($got->{deduplicated_bytes}, '>', 127 * $mib,
 	'deduplicated against both');
 is($t->rows()->{xorbs}, $rows->{xorbs} + 3, 'three in all');
 
-# the worker is killed in mid-body
+# a worker that is killed in the middle of the body
 
 $data = random_bytes(++$seed, 100 * $mib);
 $rows = $t->rows();
@@ -477,9 +479,9 @@ undef $d;
 undef $data;
 
 # --------------------------------------------------------------------------
-# while PostgreSQL delays a xorb: the server reads the body as far as its
-# buffers reach.  A client that disconnects then leaves nothing; one that stays
-# gets its response.
+# PostgreSQL delays a xorb: the server reads the body only until its buffers are
+# full.  If the client disconnects then, nothing is stored; if it waits, it gets
+# its response.
 
 sub held_up {
 	return wait_for(20, sub { $t->sql('SELECT count(*)'
@@ -519,7 +521,7 @@ is("$r->{status} " . $r->json()->{sha256}, '200 ' . sha256_hex($data),
 $c->close();
 
 # --------------------------------------------------------------------------
-# HTTP/2, without a length where the body comes from a pipe
+# HTTP/2; the length is unknown if the body comes from a pipe
 
 SKIP: {
 	skip('no HTTP/2', 2) unless $http2;
@@ -539,7 +541,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# without a database
+# PostgreSQL is down
 
 $t->allow(qr/PostgreSQL|database|connection to server/);
 $t->pg_stop();

@@ -4,8 +4,8 @@
 
 # Clients that disconnect while their requests wait in the sockets of a stopped
 # worker: by a FIN or a reset, with TLS and without, with close_notify and
-# without.  With HTTP/2 a stream may end while its connection stays.  When the
-# worker continues, it begins none of these requests.
+# without.  With HTTP/2 a stream may end while its connection stays open.  When
+# the worker continues, it begins none of these requests.
 
 use warnings;
 use strict;
@@ -70,7 +70,8 @@ for my $kind (qw/ plain tls h2c h2 /) {
 	}
 }
 
-# a stream that stays is served, while another one on its connection ends
+# a stream that stays open is served, while another stream of its connection
+# ends
 
 my $c = client('h2');
 
@@ -86,7 +87,7 @@ ok(wait_for(20, sub { refs() =~ m!heads/other! }),
 like(refs(), qr!heads/kept!, 'the ended stream is not begun');
 $c->{leave}->('close');
 
-# clients that wait are served
+# clients that wait get their responses
 
 for my $kind (qw/ plain tls h2c h2 /) {
 	$c = client($kind);
@@ -166,7 +167,7 @@ sub client {
 	my $port = $kind eq 'plain' ? $t->port() : $t->port($ports{$kind});
 	my $c = $kind =~ /^(tls|h2)$/ ? tls($port, $kind) : tcp($port);
 
-	# the worker knows the connection before it is stopped
+	# the worker must accept the connection before it is stopped
 
 	if ($kind =~ /h2/) {
 		$c->{send}->("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

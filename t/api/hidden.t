@@ -98,14 +98,15 @@ SELECT x.id, r.id
 UPDATE xet.repos SET public = true WHERE name = 'shown';
 EOF_SQL
 
-# The cost of one statement in a session like the module's: the rows that it
-# returns, index look-ups by table, and the rows that these have read.
+# Returns the cost of one statement in a session like the module's: the rows
+# that the statement returns, index look-ups by table, and the rows read in
+# these look-ups.
 
 sub work {
 	my ($statement) = @_;
 
-	# the first run includes planning, which checks which functions may be
-	# called; so does the first temporary table
+	# the first execution includes planning, which checks permissions of
+	# functions; the first temporary table has a cost of its own, too
 
 	my (undef, $rows, $scans, $read) = $t->sql("SET enable_seqscan = off;"
 		. " CREATE TEMP TABLE first ();"
@@ -245,7 +246,7 @@ for (qw/ none many few /) {
 }
 
 # --------------------------------------------------------------------------
-# a store without repos does not pay for their checks
+# a store without repos has no cost for access checks
 
 my %statements = map { $_->{name} => $_->{sql} }
 	@{ module_table('statements') };
@@ -269,7 +270,8 @@ for my $name (qw/ file_terms file_open files_terms /) {
 }
 
 # --------------------------------------------------------------------------
-# a file is public as long as one of its repos is, however many repos hold it
+# a file is public as long as one of its repos is public, however many repos
+# have it
 
 sub seen {
 	return scalar $t->sql("SELECT count(*) FROM"
@@ -302,7 +304,7 @@ is(seen('one'), 0, 'and invisible');
 is($t->sql("SELECT xet.repo_delete('shown')"), 't', 'deleted');
 is(seen('shown'), 0, 'invisible after its repo is deleted');
 
-# a repo becomes public while a file is being added to it, and vice versa
+# a repo becomes public while a file is being added to it, and the reverse
 
 my ($one, $two) = map { $t->pg_session() } 1 .. 2;
 

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# How much one client may do: concurrent uploads and bytes per time, counted
-# across workers, reloads and crashes; and conf/xet_limits.conf as shipped.
+# Limits of one client: concurrent uploads and bytes per time, counted across
+# workers, reloads and crashes; and conf/xet_limits.conf as shipped.
 
 use warnings;
 use strict;
@@ -165,7 +165,7 @@ sub token {
 		hmac_sha256($input, pack('H*', $secret)));
 }
 
-# The headers that name the caller, as the location expects them.
+# Returns the headers that name the caller, as the location expects them.
 
 sub as {
 	my ($base, $who) = @_;
@@ -289,7 +289,7 @@ ok(wait_for(5, sub { $held[2] = hold('api', 'ann', $x) }), 'likewise');
 
 is(finish($_, $x), 200, 'all uploads succeed') for @held;
 
-# the slot is free before the client has its response
+# the slot is free before the client gets its response
 
 my $many_in_a_row = 0;
 
@@ -317,7 +317,7 @@ for my $n (1 .. 40) {
 is(join(', ', map { "$_: $shards{$_}" } sort keys %shards),
 	'200 0: 39, 200 1: 1', 'shards, too') or diag(explain(\%shards));
 
-# a refused request, which has no slot, frees none
+# a refused request, which has no slot, does not free one
 
 is(upload('api', 'ann', $x)->{status}, 200, 'one upload after the other')
 	for 1 .. 5;
@@ -335,7 +335,7 @@ is(upload('api', 'dan', $x)->{status}, 200, 'do not count');
 
 $_->close() for @held;
 
-# uploads begin and end, in all ways
+# uploads that begin and end in all ways
 
 srand(5);
 
@@ -383,7 +383,8 @@ sub on {
 
 	kill('STOP', $other);
 
-	# until the worker has stopped, the kernel might wake it
+	# until the worker has stopped, the kernel might still give it a
+	# connection
 
 	wait_for(5, sub {
 		slurp("/proc/$other/stat") =~ /^\d+ \(.*\) T /s
@@ -426,8 +427,8 @@ ok(wait_for(5, sub { $held[0] = hold('api', 'eve', $x) }),
 	'a new worker accepts one');
 is(upload('api', 'eve', $x)->{status}, 429, 'but only one');
 
-# an old worker is killed and no new one replaces it: the zone finds dead
-# workers
+# an old worker is killed and no new one replaces it: the slots of dead workers
+# become free
 
 push @{ $t->nginx()->{allow} },
 	map { qr/worker process $_ exited on signal 9/ } @old;
@@ -438,7 +439,7 @@ ok(wait_for(10, sub { $held[1] = hold('api', 'eve', $x) }),
 is(finish($_, $x), 200, 'the other uploads succeed') for $on[2][0], @held[0, 1];
 $_->[0]->close() for @on;
 
-# a worker is killed, and its replacement frees the slots that it held
+# a worker is killed, and its replacement frees the slots of the killed one
 
 ($one, $two) = $t->worker_pids();
 @on = ([ hold_on($one, 'fay') ], [ hold_on($one, 'fay') ],
@@ -498,7 +499,7 @@ is(upload('bytes', 'ida', $y)->{status}, 200,
 my $r = upload('bytes', 'ida', $y);
 is_refused($r, 'too_many_bytes', 'bytes: no room');
 
-# the excess divided by the rate, which is a million bytes a day
+# the wait is the excess divided by the rate, which is a million bytes a day
 
 my $after = (3 * $part - 1000000) * 86400 / 1000000;
 
@@ -509,7 +510,7 @@ cmp_ok($r->header_value('Retry-After'), '>=', $after - patience(60),
 is(upload('bytes', 'ida', $x)->{status}, 200, 'a smaller upload');
 is(upload('bytes', 'joe', $y)->{status}, 200, 'another subject');
 
-# announced bytes are reserved, and what did not arrive is returned
+# announced bytes are reserved; bytes that do not arrive are released
 
 my $large = fresh(900000);
 $c = hold('bytes', 'kim', $large);
@@ -529,7 +530,8 @@ is(upload('bytes', 'lea', $huge)->{status}, 200, 'more than the limit');
 is(upload('bytes', 'lea', $x)->{status}, 429, 'delays the next upload');
 is(upload('bytes', 'joe', $huge)->{status}, 429, 'only if nothing is counted');
 
-# chunked: the location's maximum is reserved, the received bytes are counted
+# chunked uploads reserve the location's maximum; only received bytes are
+# counted
 
 is(upload('bytes', 'max', $y, chunked => 1)->{status}, 200, 'chunked');
 is(upload('bytes', 'max', $y, chunked => 1)->{status}, 429,
@@ -544,7 +546,7 @@ $r = $t->post('/bytes/v1/xorbs/default/' . 'ab' x 32, \$large->{bytes},
 is($r->{status}, 400, 'a wrong hash');
 is(upload('bytes', 'ned', $y)->{status}, 429, 'received bytes are counted');
 
-# a shard costs the bytes that its terms name, not its own length
+# a shard counts as the bytes that its terms name, not as its own length
 
 my $wide = make_xorb(random_bytes(++$seed, 100000), scheme => 'none',
 	sizes => [ 100 ]);
@@ -568,7 +570,7 @@ is($t->post('/bytes/v1/shards', \shard(2), { 'X-Who' => 'oda' })->{status},
 	200, 'chunks: known');
 is(upload('bytes', 'oda', $x)->{status}, 429, 'chunks: count as bytes');
 
-# counted bytes are free again after a while
+# counted bytes become free again with time
 
 is(upload('soon', 'oda', $x)->{status}, 200, 'soon: below the limit');
 $r = upload('soon', 'oda', $x);
@@ -578,7 +580,7 @@ sleep($r->header_value('Retry-After'));
 is(upload('soon', 'oda', $x)->{status}, 200, 'soon: after Retry-After');
 
 # --------------------------------------------------------------------------
-# a small zone: nodes of idle callers are reused, not those of active ones
+# a small zone: the zone reuses nodes of idle callers, but not of active ones
 
 my %many;
 
@@ -619,7 +621,7 @@ ok(wait_for(5, sub { upload('tiny', 'p', $x)->{status} == 200 }),
 $t->check_fds();
 
 # --------------------------------------------------------------------------
-# the sample as shipped, with its locations except for tokens
+# the sample as shipped; the test adds its own locations for tokens
 
 my $store = $t->store();
 
@@ -632,7 +634,7 @@ $t->write_conf($conf, locations => "xet_auth token;\nxet_access store;\n"
 	. '    include %%ROOT%%/conf/xet_limits.conf;');
 $t->reload();
 
-# requests: a burst on one connection
+# a burst of requests on one connection
 
 sub burst {
 	my ($n, $uri, %headers) = @_;
@@ -675,7 +677,7 @@ is($t->get("/xorbs/default/ab/$x->{hash}")->{status}, 403,
 ($n) = burst(1000, "/xorbs/default/ab/$x->{hash}");
 is($n->{403}, 1000, 'of data: 200 or 404');
 
-# concurrent requests: reports that do not end
+# concurrent requests: telemetry reports whose bodies never end
 
 sub report {
 	my ($who, $scope) = @_;
@@ -717,8 +719,8 @@ $_->close() for @held;
 ok(wait_for(5, sub { upload('api', 'ewe', $x)->{status} == 200 }),
 	'after they have ended');
 
-# all tokens of a repo together; with lower numbers, which take less time to
-# reach
+# the limit for all tokens of a repo together, lowered so that the test reaches
+# it sooner
 
 my $lower = slurp(root() . '/conf/xet_limits.conf');
 

@@ -2,10 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Locations inside of locations: nginx continues in the block of an "if" that
-# is true, and in that of "limit_except".  The settings of the outer location
-# hold in these blocks as well: tokens, their scopes, the refusal of
-# subrequests, the routes.
+# Nested locations: nginx handles a request in the block of an "if" that is
+# true, or of "limit_except".  The settings of the outer location apply in these
+# blocks as well: tokens, their scopes, the refusal of subrequests, the routes.
 
 use warnings;
 use strict;
@@ -178,7 +177,7 @@ is($t->get("/$_/v1/files/$file->{hash}")->{body}, $data, "/$_: GET")
 	for qw/ except denied /;
 
 # --------------------------------------------------------------------------
-# "satisfy any" on a route without tokens: a caller that is denied stays denied
+# "satisfy any" on a route without tokens: a denied caller stays denied
 
 is($t->get('/any/v1/health')->{status}, 403, 'health');
 is($t->get('/any/v1/health/live')->{status}, 403, 'health/live');
@@ -201,8 +200,8 @@ is($t->get('/proxied/v1/health', $if)->{status}, 299,
 	'a return in "if"');
 
 # --------------------------------------------------------------------------
-# "post_action" would begin when a client has disconnected, and reuse a request
-# that the module is still processing.  It never runs in the module's locations.
+# "post_action" would start when a client has disconnected, and reuse a request
+# that the module still processes.  It never runs in the module's locations.
 
 {
 	my @workers = $t->worker_pids();

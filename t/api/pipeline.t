@@ -2,13 +2,14 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Every request gets one response, in its order.  Covers each route of the
-# router's table, each version and each method, for objects that are empty, of
-# one byte, usual, unknown and malformed.  Requests are pipelined on keepalive
-# connections, and sent as streams of one HTTP/2 connection.
+# Every request gets one response, in the order of the requests.  Covers each
+# route of the router's table, each version and each method, for objects that
+# are empty, of one byte, usual, unknown and malformed.  Requests are pipelined
+# on keepalive connections, and sent as streams of one HTTP/2 connection.
 #
-# The expected response is that of the same request on its own connection.  A
-# marker follows each request; no other request asks for the marker's bytes.
+# The expected response is that of the same request on its own connection.  Each
+# request is followed by a marker, a request for bytes that no other request
+# asks for.
 
 use warnings;
 use strict;
@@ -136,7 +137,7 @@ my %chunk = (%xorb, usual => "default/$known->{chunks}[0]{hash}",
 
 my %body = ('empty' => '', 'one byte' => 'x', 'no JSON' => '[]' x 100);
 
-# A file that DELETE may remove.
+# A file that DELETE requests may remove.
 
 my $victim = 'to be deleted';
 my $doomed = $t->upload($victim)->{hash};
@@ -146,8 +147,8 @@ my @objects = map { my $name = $_->[0]; map { [ name => $name,
 	$name eq 'csr' ? qw/ values indices indptr coords / : '' }
 	@components;
 
-# lists of query arguments for a route's name, which is its path without
-# ":hash" and the like
+# lists of query arguments to try, by route name: the path without ":hash" and
+# the like
 
 my %query = (
 	zt => [ [], [ limit => 1 ], [ limit => 0 ], [ after => 99 ],
@@ -166,7 +167,7 @@ my %query = (
 
 my @none = ([]);
 
-# request headers for a route's name
+# request headers to try, by route name
 
 my @ranges = ([], [ Range => 'bytes=0-0' ], [ Range => 'bytes=-1' ],
 	[ Range => 'bytes=0-0,2-3' ], [ Range => 'bytes=9999999-' ],
@@ -184,7 +185,7 @@ my %headers = (
 
 my @methods = qw/ GET HEAD OPTIONS PUT POST DELETE PATCH /;
 
-# All requests of a route and version: [ method, uri, headers, body ].
+# Returns all requests of a route and version: [ method, uri, headers, body ].
 
 sub requests {
 	my ($form, $version) = @_;
@@ -226,8 +227,8 @@ sub of_object {
 
 		my $at = $uri;
 
-		# DELETE must not delete the shared files; it gets $doomed
-		# instead
+		# DELETE must not delete the files that other requests use; it
+		# gets $doomed
 
 		if ($method eq 'DELETE' && $name eq 'files') {
 			next if $object ne 'usual' && stored($uri);
@@ -249,7 +250,7 @@ sub of_object {
 	return @requests;
 }
 
-# the files of reconstructions without a hash
+# Returns the query arguments of reconstructions without a hash in the path.
 
 sub batches {
 	return [ [], map { [ file_id => $file{$_} ] } sort keys %file ];
@@ -270,8 +271,8 @@ sub fingerprint {
 	$body =~ s/.{56}\z//s if $body =~ /^HFRepoMetaData/;
 	$body =~ s/:\d+/:n/g if $body =~ /"postgres"/;
 
-	# the current numbers differ in digits, so the length varies, even for
-	# HEAD
+	# the numbers of sessions differ in digits, so the length varies, even
+	# for HEAD
 
 	my $length = $q->[1] =~ m!/health\z! ? undef
 		: ($r->header_value('Content-Length'))[0];
@@ -317,8 +318,8 @@ sub restore {
 	$t->upload($victim) if $q->[0] eq 'DELETE' && $q->[1] =~ /$doomed/;
 }
 
-# A request on its own connection, which is closed after it; undef where this
-# already fails.
+# Sends a request on its own connection, which is closed after it.  Returns
+# undef if the request fails.
 
 sub alone {
 	my ($q, $wrong) = @_;
@@ -343,7 +344,7 @@ sub alone {
 	return $r;
 }
 
-# The marker for index i: eight bytes of a file.
+# Returns the marker request for index i: eight bytes of a file.
 
 sub marker {
 	my ($i) = @_;
@@ -371,9 +372,9 @@ sub request_text {
 	return "$text\r\n" . ($body // '');
 }
 
-# Sends all requests on keepalive connections, some at once with a marker after
-# each.  A server that closes announces it, and unanswered requests are sent
-# again.
+# Sends all requests on keepalive connections, twelve at a time, with a marker
+# after each.  A server that closes a connection announces this; requests
+# without a response are sent again.
 
 sub pipelined {
 	my ($cases, $wrong) = @_;
@@ -408,8 +409,8 @@ sub pipelined {
 	return $closes;
 }
 
-# Reads one response and its marker; returns 1 if the connection can't be used
-# any more.
+# Reads one response and its marker; returns 1 if the connection is unusable
+# after that.
 
 sub one_answer {
 	my ($c, $case, $i, $wrong) = @_;
@@ -477,7 +478,8 @@ sub multiplexed {
 	}
 }
 
-# For curl's config parser: a quote and a backslash are escaped.
+# Formats a request for curl's config parser, with escaped quotes and
+# backslashes.
 
 sub curl_config {
 	my ($q, $base, $file) = @_;
@@ -542,8 +544,8 @@ sub hold {
 
 	for my $q (@requests) {
 
-		# the first upload may create an object, and its response says
-		# so
+		# the first upload may create an object and say so in its
+		# response
 
 		alone($q, []) if $q->[0] =~ /^P/;
 
@@ -608,7 +610,7 @@ hold('data URLs', map { data_requests($_) } $usual->{hash}, $one->{hash},
 cmp_ok($n, '>', 1000, "$n requests");
 
 # --------------------------------------------------------------------------
-# a truncated response resets its stream, and no other one (HTTP/1.1 is in
+# a truncated response resets only its own stream (HTTP/1.1 is in
 # t/api/file_get_store.t)
 
 SKIP: {

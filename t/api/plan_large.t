@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Plans of very many terms: they follow the rules of small ones and use a
-# bounded amount of memory, however slow the client.  A failure while a plan is
-# made is reported by a status.
+# Plans of very many terms: they follow the same rules as small plans, and use a
+# bounded amount of memory, however slow the client.  If a plan can't be
+# completed, the status of the response is an error.
 
 use warnings;
 use strict;
@@ -174,7 +174,7 @@ wait_for(30, sub { $t->get("/api/v2/$path")->{status} == 200 })
 	or fail('the server works again');
 
 # --------------------------------------------------------------------------
-# 1,600,000 terms, none adjacent, and slow clients
+# 1,600,000 terms, of which no two are adjacent, and slow clients
 
 my $large = insert_file($t, 1, 1600000, 1000);
 my $uri = "/api/v2/reconstructions/$large->{hash}";
@@ -190,8 +190,8 @@ is(scalar(grep { m!\AHTTP/1.1 200 ! } @heads), 4, 'slow clients: answers');
 
 my $grown = $t->rss($worker) - $before;
 
-# each client could hold a plan's buffer and an output buffer; a plan in memory
-# takes 80 MB
+# memory: a plan's buffer and an output buffer for each client; a plan in memory
+# would take 80 MB
 
 diag("4 slow clients of 1,600,000 terms: $grown KiB more");
 cmp_ok($grown, '<', 16384, 'slow clients: memory');
@@ -214,7 +214,7 @@ is($t->get("/api/v2/$path")->{status}, 503,
 	'no new response begins');
 $t->pg_start();
 
-# clients that disconnect while their plan is made, or sent
+# clients that disconnect while the server makes or sends their plan
 
 $_->abort() for @slow;
 

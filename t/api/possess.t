@@ -4,8 +4,8 @@
 
 # Who may name a xorb.  A xorb of one chunk has the hash of that chunk as its
 # name, so knowing the hash proves nothing.  A tenant who has seen names of
-# xorbs can read only bytes that the tenant has sent or been given, and learns
-# nothing of what others have.
+# xorbs can read only bytes that this tenant has sent or may read, and learns
+# nothing about data of other tenants.
 
 use warnings;
 use strict;
@@ -81,7 +81,7 @@ for my $base (qw! /api /wide !) {
 }
 
 # --------------------------------------------------------------------------
-# an absent xorb and a xorb of others get the same response
+# an absent xorb and another tenant's xorb get the same response
 
 my $none = xorb(40000);
 my $other = xorb(600000, sizes => [ 60000 ]);
@@ -149,7 +149,7 @@ is(try_shard([ [ $among, 2, 3 ] ], 'b/b@bob')->{status}, 200,
 is(try_shard([ [ $among, 0, 4 ] ], 'c/c@cat')->{status}, 200,
 	'both kinds in one term');
 
-# clients send the hashes of first chunks in clear, so these prove nothing
+# clients send the hashes of first chunks unkeyed, so these hashes prove nothing
 
 my $small = xorb(120000, sizes => [ 40000 ]);
 
@@ -204,7 +204,7 @@ is(send_xorb($seen, 'b/b@bob')->json()->{was_inserted}, JSON::PP::false,
 is(try_shard([ [ $seen, 0, 1 ] ], 'b/b@bob')->{status}, 200,
 	'a full upload of a known xorb is a proof');
 
-# a repo that is created later under the same name does not inherit the access
+# a repo that is later created under the same name does not inherit the access
 # of the deleted repo
 
 my $left = xorb(40000);
@@ -375,8 +375,8 @@ sub send_xorb {
 	return $r;
 }
 
-# A shard of one file, from what its author knows of the xorbs.  A range past
-# the end has made-up chunks.
+# Returns a shard of one file, made of what its author knows about the xorbs.  A
+# range past the end of a xorb has made-up chunks.
 
 sub shard {
 	my ($terms, %o) = @_;
@@ -422,7 +422,8 @@ sub register {
 	return name($terms);
 }
 
-# The xorbs of a dedup response, each with the key of the response and its sum.
+# Returns the xorbs of a dedup response, each with the key of the response and
+# the sum of stored sizes.
 
 sub dedup {
 	my ($chunk, $who, $base) = @_;

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Quotas and usage: what is counted for whom, even when bytes are stored once
-# and used by many.  Limits are enforced in the transaction that adds, and
-# before an upload is read.  Deleted bytes are free again, and a recount finds
-# and repairs wrong sums.
+# Quotas and usage: what is counted for whom, even if bytes are stored once and
+# used by many.  Limits are enforced in the transaction that adds data, and
+# before the server reads an upload.  Deleted bytes are free again.  A recount
+# finds and repairs wrong sums.
 
 use warnings;
 use strict;
@@ -83,7 +83,7 @@ is_deeply($t->get('/api/v1/usage', $t->auth('read', 'c/c'))->json(),
 is($t->get('/api/v1/usage')->{status}, 401, 'without a token');
 
 # --------------------------------------------------------------------------
-# logical bytes are checked in the commit, of a PUT and of shards
+# logical bytes: the commit of a PUT or of shards checks the limit
 
 limit('repo', 'a/a', undef, 400000);
 
@@ -110,14 +110,14 @@ is(shard('a/a@ann', $x, 0, 5)->{status}, 200, 'again, which adds nothing');
 over(shard('a/a@ann', $x, 5, 6), 'full', quota => 'repo',
 	bytes => 'logical', limit => 400000, used => 400000, left => 0);
 
-# the refused shard has counted nothing
+# the refused shard was not counted
 
 $r = $t->get('/api/v1/usage', $t->auth('read', 'a/a'))->json();
 is_deeply($r->{repo}{logical}, { used => 400000, limit => 400000,
 	left => 0 }, 'usage has the remaining bytes');
 
 # --------------------------------------------------------------------------
-# deleted bytes are free at once
+# deleted bytes are free immediately
 
 my $small = make_file($x, 0, 5);
 
@@ -127,7 +127,8 @@ is(usage('repo', 'a/a') =~ s/^\d+ //r, '300000 1', 'its bytes are free');
 is(shard('a/a@ann', $x, 5, 10)->{status}, 200, 'other files fit');
 
 # --------------------------------------------------------------------------
-# requests refused before their body is read: workers get limits within seconds
+# requests refused before their body is read; a changed limit reaches the
+# workers within seconds
 
 my $refused;
 
@@ -182,7 +183,8 @@ over($refused, 'a xorb before it is sent', quota => 'repo',
 	bytes => 'stored', limit => 150000, used => $used,
 	left => 150000 - $used);
 
-# a caller who only knows a hash does not learn whether others have the xorb
+# a caller who only knows a hash does not learn whether other repos have the
+# xorb
 
 my $others = make_xorb(random_bytes(10, 100000), scheme => 'none');
 
@@ -219,7 +221,8 @@ limit('repo', 'c/c', undef, undef);
 is($t->sql('SELECT count(*) FROM xet.quotas'), 0, 'no limits are left');
 
 # --------------------------------------------------------------------------
-# the charged owner of a file deletes it, others keep it: one of them is charged
+# the charged owner of a file deletes it, other owners keep it, and one of them
+# is charged
 
 my $ann = usage('repo', 'a/a');
 
@@ -236,7 +239,7 @@ cmp_ok((usage('repo', 'b/b') =~ /^(\d+)/)[0], '>=', $stored,
 	'and is charged now');
 sums('settled');
 
-# the other users delete the file as well: the collection frees the bytes
+# the other owners delete the file as well: the collection frees the bytes
 
 $t->http('DELETE', "/api/v1/files/$first", $t->auth('delete', $_))
 	for qw! b/b c/c !;
@@ -257,7 +260,8 @@ collect();
 is(usage('repo', 'a/a'), '', 'usage does not list it');
 sums('deleted');
 
-# its sums are deleted when they are zero and no transaction counts in them
+# the sums of a deleted repo are deleted when they are zero and no transaction
+# changes them
 
 {
 	my $rows = "SELECT count(*) FROM xet.usage WHERE owner = $gone";
@@ -310,7 +314,7 @@ is(usage('repo', 'f/f'), '0 0 0', 'the repairing repo is not charged');
 sums('healed');
 
 # --------------------------------------------------------------------------
-# other writes, and wrong sums, which a recount finds
+# other operations, and wrong sums, which a recount finds
 
 limit('repo', 'e/e', undef, undef);
 $t->sql("DELETE FROM xet.files WHERE size = 1000");
@@ -423,8 +427,8 @@ cmp_ok($charged[0], '<=', 8, 'in batches');
 is($t->sql('SELECT count(*) FROM xet.usage_left'), 0, 'no entry stays');
 
 # --------------------------------------------------------------------------
-# the planner's estimate for the counting statements is so high that JIT would
-# compile them
+# the planner overestimates the cost of the counting statements so much that it
+# would use JIT
 
 $t->sql($_) for 'ALTER SYSTEM SET jit = on', 'SELECT pg_reload_conf()',
 	'CREATE TABLE public.seen (jit text)',
@@ -494,7 +498,7 @@ sub shard {
 }
 
 # Sends the headers of an upload.  Returns the response that comes before the
-# body, or nothing where the server waits for the body.
+# body, or nothing if the server waits for the body.
 
 sub early {
 	my ($method, $uri, $size, $who) = @_;
@@ -553,8 +557,8 @@ sub collect {
 	settle();
 }
 
-# A recount finds nothing, and an owner that is charged uses the bytes, if
-# anyone does.
+# Checks that a recount finds nothing, and that each charged owner uses the
+# bytes, if any owner does.
 
 sub sums {
 	my ($name) = @_;

@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Quotas under concurrency: uploads at the edge of a limit on two nodes, a
-# session that dies in between, long transactions that must not delay other
+# Quotas under concurrency: uploads that reach a limit on two nodes, a session
+# that dies during an upload, long transactions that must not delay other
 # sessions.  The test also checks the sums after 2,000 random operations of
+# several sessions, including deletions, repairs and collections.
 # several sessions, among them deletions, repairs and collections.
 
 use warnings;
@@ -38,8 +39,8 @@ $_->allow(qr/413 quota_exceeded|is retried|terminating connection/)
 	for @nodes;
 
 # --------------------------------------------------------------------------
-# room for two of six uploads, which arrive at two nodes at once: stored bytes,
-# then logical bytes
+# a limit with room for two of six uploads, which arrive at two nodes at the
+# same time: first for stored bytes, then for logical bytes
 
 my $room = 20000;
 
@@ -73,7 +74,7 @@ for my $round (1 .. 8) {
 
 sums('at the edge');
 
-# two repos send the same bytes at once: only one repo is charged
+# two repos send the same bytes at the same time: only one repo is charged
 
 for my $round (1 .. 8) {
 	my $x = make_xorb(random_bytes(5000 + $round, $room),
@@ -91,7 +92,7 @@ for my $round (1 .. 8) {
 }
 
 # --------------------------------------------------------------------------
-# a session that dies while it waits for the lock has counted nothing
+# a session that dies while it waits for the lock does not change the sums
 
 my $lone = make_xorb(random_bytes(7000, $room), scheme => 'none');
 
@@ -99,7 +100,8 @@ limit('repo', 'k/k', 1000000, undef);
 
 my $holder = $t->pg_session();
 
-# creates the row of the repo first, since sessions would wait for its creation
+# creates the row of the repo first; otherwise sessions would wait for its
+# creation
 
 $t->sql("SELECT xet.repo_row('k/k')");
 $holder->send("BEGIN; SELECT pg_advisory_xact_lock("
@@ -112,7 +114,7 @@ my $c = begin($t, 'POST', "/api/v1/xorbs/default/$lone->{hash}",
 $c->[0]->send($c->[1]);
 ok(wait_for(20, sub { $t->pg_blocked() == 1 }), 'an upload at the lock');
 
-# neither another repo nor a deletion waits
+# a lock on one repo's sums delays neither another repo nor a deletion
 
 is(put($other, 'l/l', random_bytes(7001, $room))->{status}, 200,
 	'other repos work');
@@ -140,7 +142,7 @@ cmp_ok($t->sql("SELECT count(*) FROM xet.usage WHERE owner ="
 sums('a long transaction');
 
 # --------------------------------------------------------------------------
-# random operations: the sums during and after them
+# random operations: the test checks the sums during and after them
 
 my @repos = map { "z/$_" } 1 .. 4;
 my @xorbs = map { my $d = substr("line $_ of a text " x 2000, 0, 12000);
@@ -150,7 +152,7 @@ my @xorbs = map { my $d = substr("line $_ of a text " x 2000, 0, 12000);
 limit('repo', $repos[0], 60000, 60000);
 limit('subject', 'u1', undef, 90000);
 
-# a recount from one snapshot is right while they run
+# a recount from one snapshot is correct while the operations run
 
 my @sessions = map { $t->pg_session() } 1 .. $writers;
 my ($during, $odd, %done) = (0, '');
@@ -192,7 +194,7 @@ cmp_ok($t->sql("SELECT sum(logical) FROM xet.usage WHERE owner ="
 	. " int8send(xet.repo_row('$repos[0]'))"), '<=', 60000,
 	'the limit of logical bytes');
 
-# everything is deleted, and all bytes are returned
+# deleting everything returns all bytes
 
 $t->sql("DELETE FROM xet.repo_files");
 collect();
@@ -228,7 +230,7 @@ sub put {
 
 sub auth { return $t->auth('write', $_[0]) }
 
-# Sends all of a request but its last byte.
+# Sends a request except for its last byte.
 
 sub begin {
 	my ($node, $method, $uri, $body, $who) = @_;
@@ -248,8 +250,8 @@ sub at_once {
 		push @c, [ $_->[0], @{ begin($nodes[$n++ % 2], @$_, $who) } ];
 	}
 
-	# sessions wait together for the lock of the table of sums; those that
-	# only read the table, before a body arrives, do not wait
+	# all these sessions wait for the lock of the table of sums; sessions
+	# that only read the table, before a body arrives, do not wait
 
 	my $lock = $t->pg_lock('xet.usage', 'EXCLUSIVE');
 
@@ -268,7 +270,7 @@ sub at_once {
 	return \%answers;
 }
 
-# One of the operations: its name, and the SQL that the server sends for it.
+# Returns a random operation: its name, and the SQL that the server would send.
 
 sub operation {
 	my ($xorb, $repo, $subject) = ($xorbs[rand(@xorbs)],
@@ -284,7 +286,7 @@ sub operation {
 	my $zeros = "'\\x" . '00' x 16 . "'";
 	my $who = "false, '$repo', '\\x00' || '$subject'::bytea";
 
-	# a file of the first chunks of the xorb, by its current copy
+	# a file made of the first k chunks of the xorb
 
 	my $k = 1 + int(rand(@c));
 	my $size = $c[$k - 1]{raw_start} + $c[$k - 1]{raw_length};

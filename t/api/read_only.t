@@ -3,10 +3,10 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # "xet_read_only on": every route of routes.def, in the shipped locations, with
-# tokens and without.  Requests that change something are refused, reads are
-# answered, and the database stays as it was. "xet_delete off": requests that
-# delete something for good are refused, and writes continue. nginx refuses
-# both directives where they would have no effect.
+# tokens and without.  Requests that change something are refused, reads get
+# their responses, and the database does not change.  "xet_delete off": requests
+# that delete something permanently are refused, and other writes work.  nginx
+# refuses both directives where they would have no effect.
 
 use warnings;
 use strict;
@@ -25,7 +25,7 @@ use MIME::Base64 qw/ encode_base64 /;
 my $json = JSON::PP->new()->canonical();
 my $t = Test::Xet->new(workers => 1);
 
-# the servers: everything, no changes, no deletes, and no changes without tokens
+# the servers: all allowed; no changes; no deletes; no changes and no tokens
 
 my ($all, $closed, $kept, $open) = 8080 .. 8083;
 my %servers = (
@@ -117,7 +117,8 @@ for my $route (api_routes(), hub_routes()) {
 			: $r->{status} == 403 ? code($r) : '';
 		my $want = qr/^read_only$/;
 
-		# a scope that this token lacks is reported first
+		# a scope that this token lacks is reported before the read-only
+		# mode
 
 		$want = qr/^(?:read_only|insufficient_scope)$/
 			if $scope eq 'admins' && $port == $closed;
@@ -137,7 +138,7 @@ for my $route (api_routes(), hub_routes()) {
 cmp_ok($kinds{$_} // 0, '>=', 10, "routes: $_")
 	for 'api 0', 'api 1', 'hub 0', 'hub 1';
 
-# routes where the body or a signature decides
+# routes where the body or a signature decides whether the request changes data
 
 for my $port ($closed, $open) {
 	my $who = $port == $open ? {} : $alice;
@@ -167,7 +168,7 @@ for my $scope (qw/ read write delete /) {
 		"a token to $scope from there reads");
 }
 
-# reads are answered
+# reads get their responses
 
 is($t->get("/api/v1/files/$file->{hash}", $repo, port => $closed)->{body},
 	$content, 'a file by its hash');
@@ -309,7 +310,8 @@ sub batch {
 	return ndjson($port, '/api/buckets/alice/b/batch', @lines);
 }
 
-# [ name, method, uri, whether it changes something, table, callers ]
+# Returns [ name, method, uri, changes something, table, access ] for each
+# route.
 
 sub api_routes {
 	my @routes;
@@ -360,7 +362,7 @@ sub hub_routes {
 	return @routes;
 }
 
-# The rows of all tables that requests write.
+# Returns the number of rows and a digest for each table that requests write.
 
 sub contents {
 	my @tables = grep { !/^(?:jobs|store|migrations)$/ }

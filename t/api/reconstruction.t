@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Reconstructions: all that clients rely on, for complete files and for ranges,
-# in both versions.
+# Reconstructions: all properties that clients rely on, for complete files and
+# for ranges, in both versions.
 
 use warnings;
 use strict;
@@ -102,7 +102,7 @@ sub chunks {
 		$last->{raw_start} + $last->{raw_length} - $start);
 }
 
-# No range has a chunk that no term needs.
+# Returns chunks in ranges that no term needs; there should be none.
 
 sub surplus {
 	my ($plan) = @_;
@@ -198,7 +198,7 @@ for my $version (1, 2) {
 		version => $version, range => [ 123456, 223455 ]);
 }
 
-# every edge of a chunk and its neighbours
+# both sides of every chunk boundary
 
 my $pos = 0;
 
@@ -427,7 +427,7 @@ for my $base (qw/ api many most slash cacheable /) {
 	}
 }
 
-# only the terms of a middle part, so that ranges of x stay separate
+# a range of the middle terms only, so that two ranges of x stay separate
 
 my @starts = (0);
 push @starts, $starts[-1] + length(chunks(@$_)) for @terms;
@@ -500,7 +500,7 @@ SKIP: {
 	cmp_ok(length($d->{plan}{xorbs}{$wide->{hash}}[0]{url}), '<', 4096,
 		'trap 43: length of the URL');
 
-	# some of the ranges of a URL, but not all
+	# requests for some of a URL's ranges, but not for all
 
 	my ($host, $url) = $d->{plan}{xorbs}{$wide->{hash}}[0]{url}
 		=~ m!^http://([^/]+)(/.*)!;
@@ -513,7 +513,7 @@ SKIP: {
 		'trap 8: two of the ranges');
 }
 
-# URLs for a complete xorb still differ from each other
+# two URLs for the same complete xorb differ
 
 for my $version (1, 2) {
 	my $d = good("trap 6: cacheable URLs, version $version",
@@ -674,7 +674,7 @@ ok($r->{status} != 200 || bases($r) =~ m!\Ahttps?://[^/]+\z!,
 is($r->{error}, undef, 'a complete response');
 
 # --------------------------------------------------------------------------
-# the same form as responses of the service that clients know
+# the form is the same as in responses of the service that clients know
 
 sub form {
 	my ($value) = @_;

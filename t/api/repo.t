@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Repos: a file is visible to tokens of the repos that hold it, and to everyone
-# when one of them is public.  For any other caller, on any route, it does not
-# exist.  Repos share xorbs, and a reader of one file gets no byte of another.
+# Repos: a file is visible to tokens of the repos that have it, and to everyone
+# if one of these repos is public.  For any other caller, on any route, the file
+# does not exist.  Repos share xorbs, but a reader of one file gets no byte of
+# another file.
 
 use warnings;
 use strict;
@@ -76,7 +77,7 @@ for my $repo (sort keys %sees) {
 	}
 }
 
-# hidden and missing files look the same, down to the headers
+# responses for hidden and missing files are equal, including the headers
 
 my $r;
 
@@ -117,13 +118,13 @@ my ($first, $last) = @{ $entry->{url_range} }{qw/ start end /};
 is($first, 0, 'own range: begins');
 is($last, $chunks[9]{stored_end} - 1, 'own range: ends');
 
-# from each chunk to each other: the exact range, and one byte more or less on
-# either side; also as the second range, after a signed one
+# from each chunk to each other chunk: the exact range, and one byte more or
+# less on either side; also as the second range, after a signed one
 
 my ($leaks, $own, $asked, $refused) = (0, 0, 0, 0);
 my ($c, $requests);
 
-# nginx ends a connection after 1000 requests
+# uses a new connection after 500 requests; nginx closes one after 1000
 
 sub ask_range {
 	my ($list) = @_;
@@ -203,7 +204,7 @@ is(get("/api/v1/reconstructions/$files{a}", 'c/c')->{status}, 200,
 	'then the repo sees it');
 
 # --------------------------------------------------------------------------
-# deleting removes the reference of one repo; other repos keep their references
+# deleting removes only the reference of one repo; other repos keep theirs
 
 is(get("/api/v1/files/$files{a}", 'b/b', 'DELETE')->{status}, 404,
 	"delete: another repo's file");

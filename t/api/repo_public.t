@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A repo that becomes private is private with all of its files: while a shard
-# is being committed to it, and even if PostgreSQL uses another isolation level
-# by default.
+# When a repo becomes private, all of its files become private, even while a
+# shard is being committed to it, and even if PostgreSQL's default is another
+# isolation level.
 
 use warnings;
 use strict;
@@ -62,8 +62,8 @@ EOF
 			. " WHERE wait_event_type = 'Lock'") == 1
 	}), "$level: the command waits");
 
-	# SQL makes the repo private, in a transaction of the database's
-	# default isolation level
+	# SQL makes the repo private, in a transaction with the default
+	# isolation level of the database
 
 	my $sql = $t->pg_session();
 
@@ -125,7 +125,7 @@ sub server {
 		xorbs => [ { %$x, raw => '', bytes => '' } ] }));
 }
 
-# What another repo gets, and the number of public files.
+# Returns the status that another repo gets, and the number of public files.
 
 sub private {
 	my ($t, $file) = @_;

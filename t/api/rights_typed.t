@@ -2,10 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Permissions are typed parameters of SQL functions, and a NULL in one of them
-# is no permission.  Each function of PostgreSQL's catalog that takes them is
-# called with good ones, which it accepts.  It is then called with each of them
-# NULL in turn, which it refuses.  A new function is covered automatically.
+# Permissions are typed parameters of SQL functions, and NULL in such a
+# parameter grants no permission.  The test calls each function of PostgreSQL's
+# catalog that has these parameters.  With valid permissions the function
+# accepts the call; with NULL in any one of them it refuses.  A new function is
+# covered automatically.
 
 use warnings;
 use strict;
@@ -79,8 +80,8 @@ my @rights = qw/ any_space spaces any_store store admin any_repo repo wide
 my @asked = qw/ kind owner name any_space spaces any_store store /;
 my %right = map { $_ => 1 } @rights;
 
-# A caller of one name space, one of all name spaces, and one whose token is
-# for the repo.
+# Three callers: one with a name space, one with all name spaces, and one whose
+# token is for the repo.
 
 my %space = (any_space => 'false', spaces => "'{bob,alice}'",
 	any_store => 'true', store => "''");
@@ -90,7 +91,7 @@ my @hub = (\%space,
 my @api = ({ any_repo => 'false', repo => "'r'" },
 	{ any_repo => 'true', repo => "''" });
 
-# the other parameters by name, and the functions that need different ones
+# values of the other parameters by name; some functions need different values
 
 my $file = "sha256('f')";
 my $zeros = "decode(repeat('00', 16), 'hex')";
@@ -241,8 +242,9 @@ sub call {
 		. ') t' . ($out->{status} ? ' LIMIT 1' : '');
 }
 
-# A status of 200, a list that contains the private repo, a row, or a value
-# that is not false, NULL or empty.
+# Returns whether the function accepted the call: its result is status 200, a
+# list that contains the private repo, a row, or a value that is not false, NULL
+# or empty.
 
 sub accepted {
 	my ($answer, $out) = @_;

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The router: which paths and methods exist, with and without a version, and
-# after an epoch; what all others get; long headers; and responses that
-# nginx itself makes.
+# after an epoch; the responses for all other paths; long headers; and responses
+# that nginx itself makes.
 
 use warnings;
 use strict;
@@ -16,7 +16,7 @@ use lib "$FindBin::Bin/../lib";
 use Test::Xet;
 use Test::Xet::Process qw/ module_table root slurp /;
 
-# trap 43: the buffers that users set in http{}
+# trap 43: the buffer sizes that users set in http{}
 
 my ($buffers) = slurp(root() . '/conf/nginx.conf')
 	=~ /^\s*(large_client_header_buffers\s+\d+\s+\w+;)/m
@@ -50,7 +50,7 @@ my $xorb = $file->{xorbs}[0]{hash};
 my $chunk = $file->{xorbs}[0]{chunks}[0]{hash};
 my $none = '0123456789abcdef' x 4;
 
-# A response of the router itself: JSON with this code.
+# Checks for an error response of the router itself: JSON with this code.
 
 sub is_error {
 	my ($r, $status, $code, $name) = @_;
@@ -129,7 +129,7 @@ for my $route (@routes) {
 		is($r->header_value('Content-Encoding'), undef,
 			'trap 30: no coding') if $there;
 
-		# with an epoch the response is the same as without
+		# the response is the same with and without an epoch
 
 		my $other = $t->http($method, $uri =~ s!^/api!/api/e17!r, {},
 			$body);
@@ -331,7 +331,7 @@ is_error($t->get('/api/v1/chunks//' . $none), 404, 'no_route',
 	'empty prefix: slashes are merged');
 
 # --------------------------------------------------------------------------
-# spellings of a path
+# other spellings of a path
 
 for my $uri ('//api/v1/health', '/api//v1/health', '/api/v1//health',
 	'///api///v1///health', '/api/v1/./health', '/api/v1/x/../health',

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Invalid shards: each gets its 4xx in JSON and one line in the error log, and
-# stores nothing.  The next valid shard is accepted.
+# Invalid shards: each gets a 4xx response in JSON and one line in the error
+# log, and stores nothing.  The next valid shard is accepted.
 
 use warnings;
 use strict;
@@ -61,7 +61,7 @@ my $length = 720;
 
 is(length($good), $length, 'a good shard');
 
-# Returns a new valid shard each time, with one more term than the last one.
+# Shards that are valid; each has one term more than the previous one.
 
 my $n = 2;
 
@@ -72,7 +72,8 @@ sub next_good {
 
 my @next = map { next_good() } 1 .. 20;
 
-# The rows of all tables, by a session that stays open: "files 1 terms 0 ...".
+# Returns the row counts of all tables, "files 1 terms 0 ...", by a session that
+# stays open.
 
 my @tables = sort keys %{ $t->rows() };
 my $session = $t->pg_session();
@@ -102,7 +103,8 @@ sub send_shard {
 my $few = 0;
 my $rows = rows();
 
-# What is wrong with the refusal of a shard; '' if nothing is.
+# Sends an invalid shard, then a valid one.  Returns what is wrong with the
+# responses, '' if nothing is.
 
 sub refusal {
 	my ($code, $bytes, %o) = @_;
@@ -142,7 +144,7 @@ sub bad {
 		"$name, v2");
 }
 
-# The valid shard with some bytes replaced.
+# Returns the valid shard with some bytes replaced.
 
 sub with {
 	my ($offset, $format, $value) = @_;
@@ -155,7 +157,7 @@ sub with {
 	return $bytes;
 }
 
-# A shard from a description that differs in one file.
+# Returns a shard whose description differs in one file.
 
 sub shard {
 	my ($change, %o) = @_;
@@ -239,7 +241,7 @@ bad('without the flag of verification', 'invalid_shard',
 	with($at{file} + 32, 'V', 0x40000000));
 
 # --------------------------------------------------------------------------
-# truncated at any byte
+# shards truncated at any byte
 
 %wrong = ();
 
@@ -314,7 +316,7 @@ bad('terms in another order', 'hash_mismatch',
 bad('other chunks, well verified', 'hash_mismatch', with($at{file}, 'a32',
 	substr(shard(sub { pop @{ $_[0]{terms} } }), $at{file}, 32)));
 
-# a file of no bytes with another hash
+# a file without bytes whose hash is not that of the empty file
 
 bad('an empty file of another hash', 'invalid_shard', make_shard({
 	files => [ { terms => [], hash => 'ab' x 32 } ] })->{bytes});
@@ -353,7 +355,8 @@ for my $version (1, 2) {
 		"v$version: file and xorb are named");
 }
 
-# hf_xet shows the reason phrase of a status; only this response has one
+# hf_xet shows the reason phrase of a status; only this response has its own
+# phrase
 
 for my $uri ('v1/shards', 'shards', "shard/default/$absent->{hash}") {
 	is($t->post("/api/$uri", of_absent())->{reason}, 'Unknown Xorb; remove '
@@ -412,7 +415,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# large ones: batches are in xet.staged when the end of the shard is invalid
+# large shards: batches are in xet.staged when the end of the shard is invalid
 
 my $w = xorb(5, 5000, 12);
 
@@ -434,7 +437,7 @@ for my $uri (qw! /api/v1/shards /api/v2/shards !) {
 	my $r = $t->post($uri, \$bad, {}, timeout => 30);
 	my @lines = $refusal->lines();
 
-	# on a slow machine the response has already begun with frames
+	# on a slow machine the server has already sent frames
 
 	if ($r->{status} == 200) {
 		is($r->frames()->[-1]{data}{type}, 'error', "$uri: a frame");
@@ -483,7 +486,7 @@ for my $how (qw/ close abort /) {
 
 $t->sql('DROP TRIGGER hold ON xet.staged');
 
-# a valid shard of the same contents is accepted
+# a valid shard with the same contents is accepted
 
 my $files = row_count('files');
 

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A client that disconnects while its large shard is being committed: its
-# staged rows are removed, but not in the middle of the commit.
+# A client that disconnects while its large shard is being committed: the server
+# removes the staged rows, but not in the middle of the commit.
 
 use warnings;
 use strict;

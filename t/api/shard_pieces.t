@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The body of a shard is passed to a thread in parts.  Wherever a part ends,
-# even inside the record that ends the files, the shard is stored.  A part ends
-# at the end of a buffer; the first part ends with the buffer of the headers.
+# The server passes the body of a shard to a thread in parts.  It stores the
+# shard wherever a part ends, even inside the record that ends the file section.
+# A part ends at the end of a buffer; the first part ends with the buffer of the
+# headers.
 
 use warnings;
 use strict;
@@ -41,7 +42,7 @@ $t->run();
 my $x = send_xorb($t, random_bytes(1, 5000), scheme => 'none',
 	sizes => [ 1000 ]);
 
-# A shard whose file section has n records before the final one.
+# Makes a shard whose file section has n records before the final one.
 
 sub shard {
 	my ($n, $end) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Valid shards in all the forms that clients send: what is registered, the same
-# shard from many clients at once, large shards.
+# Valid shards in all the forms that clients send: what they register, the same
+# shard from many clients at the same time, large shards.
 
 use warnings;
 use strict;
@@ -39,7 +39,7 @@ sub shard {
 	return answer($t->post('/api/v1/shards', \$bytes, {}, @o));
 }
 
-# A xorb of chunks of equal size, uploaded.
+# Uploads a xorb of chunks of equal size.
 
 my (%raw, %chunk_size);
 
@@ -55,7 +55,7 @@ sub xorb {
 	return $x;
 }
 
-# One file of a shard's description, with terms [ xorb, start, end ].
+# Returns one file of a shard's description, with terms [ xorb, start, end ].
 
 sub file {
 	my ($terms, @more) = @_;
@@ -81,7 +81,8 @@ sub data {
 	} @$terms);
 }
 
-# Both versions of a reconstruction, complete and partial, give the data.
+# Checks that reconstructions of both versions, complete and partial, give the
+# data.
 
 sub downloads {
 	my ($name, $hash, $data, @ranges) = @_;
@@ -197,8 +198,8 @@ for my $sha256 (undef, '0' x 64, $sum) {
 	}
 }
 
-# A known file gets its SHA-256 from a later shard and keeps the first one.
-# Shards that add nothing do not rewrite its row.
+# a known file without SHA-256 gets it from a later shard, and keeps it.  Shards
+# that add nothing do not rewrite the file's row.
 
 sub version {
 	return scalar $t->sql("SELECT xmin FROM xet.files WHERE hash = '\\x"
@@ -302,7 +303,7 @@ is(shard($s->{bytes}), $one, 'trap 32: terms of 8,192 chunks');
 is(row($s->{files}[0]{hash}), '196620|3|-|156', 'its row');
 
 # --------------------------------------------------------------------------
-# a shard with the same file twice registers it once, and completely
+# a shard that has the same file twice registers the file once, and completely
 
 my $terms = [ [ $x, 0, 1 ], [ $y, 0, 2 ] ];
 $s = make_shard({ files => [ (file($terms)) x 2 ] });
@@ -341,7 +342,7 @@ for my $uri (qw! /api/v1/shards /api/shards !) {
 		})), $zero, 'and again');
 }
 
-# an unknown route: a client that is still sending gets the response
+# an unknown route: a client that is still sending the body gets the response
 
 my $body = random_bytes(1, 3 << 20);
 
@@ -435,8 +436,8 @@ for my $round (1 .. 4) {
 	is(sum0(values %$answers), 12, 'all of them');
 }
 
-# a xorb on one connection, then at once the shard on another, and the plan on
-# a third
+# a xorb on one connection, right after that the shard on another connection,
+# and then the plan on a third one
 
 my %worker;
 
@@ -458,7 +459,7 @@ $t->pg()->count_inserts('xet.staged');
 
 sub staged { return $t->pg()->inserted() }
 
-# A shard of files with terms [ start, end ] of one xorb, and one SHA-256.
+# Makes a shard of files with terms [ start, end ] of one xorb, and one SHA-256.
 
 sub large_shard {
 	my ($w, @files) = @_;
@@ -504,7 +505,7 @@ for my $start (0, 6399, 6400, 300000, length($data) - 300) {
 is(shard($s->{bytes}, timeout => 60), $zero, 'again');
 is($t->rows()->{staged}, 0, 'nothing left staged');
 
-# many small files: the time must not grow with the square of their number
+# many small files: the time is not quadratic in their number
 
 $w = $wide;
 
@@ -558,7 +559,7 @@ is($t->rows()->{files}, $files + 26000, 'no more rows');
 ok(wait_for(5, sub { $t->rows()->{staged} == 0 }), 'nothing left staged');
 
 # --------------------------------------------------------------------------
-# shards of real clients; rows without bytes replace their xorbs
+# shards of real clients; rows without copies stand for their xorbs
 
 SKIP: {
 	my $dir = ($ENV{XET_TEST_DATA} || root() . '/../shared/data') . '/xet';
@@ -622,7 +623,7 @@ sub register {
 		. " $stored, '{}', 0, '\\x" . '00' x 16
 		. "', true, '', NULL)"), 't', 'a row for a xorb');
 
-	# creates a copy of the size that the row says
+	# a copy of the size in the row
 
 	$t->put_copy("xorbs/default/@{[ substr($hash, 0, 2) ]}/$hash",
 		"\0" x $stored);

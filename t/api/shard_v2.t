@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# POST v2/shards: correct frames while the database is slow, and statuses where
+# POST v2/shards: correct frames while the database is slow; an error status if
 # the result is known before the first frame.
 
 use warnings;
@@ -43,7 +43,7 @@ is($t->head("/api/v1/files/$shard->{files}[0]{hash}")->{status}, 200,
 is(post($shard->{bytes})->frames()->[-1]{data}{result}, 0, 'again: known');
 
 # --------------------------------------------------------------------------
-# an error that is found at once is a status
+# an error that is found before the first frame becomes the status
 
 $r = post('x' x 100);
 

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Clients that read a response slowly, through a socket that is full at once:
-# the response arrives complete, on every route.
+# Clients that read a response slowly, through a socket buffer that is full
+# right away: on every route the response arrives complete.
 
 use warnings;
 use strict;
@@ -23,7 +23,7 @@ my $t = Test::Xet->new(server => 'listen 127.0.0.1:%%PORT_8081%% sndbuf=2k;');
 
 $t->run();
 
-# a plan that is made in one buffer, and one that a thread makes in several
+# a plan that fits into one buffer, and a plan that a thread makes in several
 
 my @files = map { Test::Xet::Hub::multi_file({ t => $t },
 	size => 2 * $_ * 3000, chunk => 3000, step => 2) } 240, 600;
@@ -114,8 +114,8 @@ $_ = join('', map { scalar reverse($_) =~ s/(.)(.)/$2$1/gr }
 same('xorb', "/api/v1/xorbs/default/$xorb", 'Range: bytes=0-100000');
 same('dedup', "/api/v1/chunks/default-merkledb/$chunk");
 
-# Pipelined on one connection, without reading the responses: one of the
-# responses without a body does not fit into the socket.
+# Pipelined requests on one connection, whose responses the client does not read
+# at first: the socket buffer becomes full during a response without a body.
 
 my @small = map { $t->put('/api/v1/files', "file $_")->json()->{hash} } 1 .. 60;
 my $answers = sips(join('', map { "DELETE /api/v1/files/$_ HTTP/1.1\r\n"

@@ -93,7 +93,7 @@ my ($entry) = map { @$_ } values %{ $t->get("$v1/reconstructions/"
 my ($signed) = $entry->{url} =~ m!^http://[^/]+(/.*)!;
 my ($plain) = $signed =~ /^([^?]+)/;
 
-# all that a page could request
+# the locations that a page could include
 
 my %targets = (
 	'a file' => "$v1/files/$file->{hash}",
@@ -168,7 +168,7 @@ is($t->http('DELETE', '/mirrored/text', { 'X-At' =>
 is($t->head("$v1/files/$file->{hash}")->{status}, 200,
 	'mirror: nothing deleted');
 
-# what follows a request
+# requests that nginx makes after a request
 
 my $from = $t->log_size();
 
@@ -176,7 +176,7 @@ is($t->get('/after/text')->{body}, "a text\n" x 100, 'post_action');
 ok($t->wait_log(qr!subrequest rejected: "/api/health"!, 10, $from),
 	'post_action: refused');
 
-# slow clients, and clients that disconnect, of pages with many subrequests
+# slow clients and clients that disconnect, on pages with many subrequests
 
 $t->write_file('page/much.html', join("\n", map {
 	"<!--# include virtual=\"$targets{$_}\" -->" }
@@ -193,7 +193,7 @@ for my $n (1 .. 20) {
 is($t->get('/api/health')->{status}, 200, 'all workers are well');
 is(scalar(() = $t->log() =~ /exited on signal/g), 0, 'none has died');
 
-# the main requests, and an internal redirect, which has its checks
+# main requests, and an internal redirect, which is checked as well
 
 is($t->get($targets{'a file'})->{body}, $data, 'a file');
 is($t->get($targets{'a xorb'})->{status}, 200, 'a xorb');

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Known files are uploaded again with other terms, after copies behind their
-# old terms were lost and before anyone has noticed.  All of the files get the
-# new terms, however many files and xorbs there are.
+# Known files are uploaded again with other terms, after copies of their old
+# terms were lost and before anyone has noticed the loss.  All of the files get
+# the new terms, however many files and xorbs there are.
 
 use warnings;
 use strict;
@@ -23,7 +23,7 @@ $t->run();
 $t->allow(qr/can't be read/, qr/is missing or has another size/);
 
 # --------------------------------------------------------------------------
-# more lost copies than are recorded at a time
+# more lost copies than are recorded in one batch
 
 {
 	my ($n, $size) = (1100, 3000);
@@ -100,7 +100,7 @@ $t->allow(qr/can't be read/, qr/is missing or has another size/);
 }
 
 # --------------------------------------------------------------------------
-# each reference is read once, however many batches there are
+# each reference is read only once, however many batches there are
 
 {
 	my ($xorbs, $files) = (20000, 600);
@@ -175,7 +175,8 @@ EOF
 	cmp_ok($windows, '<=', $pairs / 1024 + 1,
 		'windows: as many as need be');
 
-	# the pairs, the xorbs of each batch, and the files of a batch
+	# rows read: the pairs, the xorbs of each batch, and the files of a
+	# batch
 
 	cmp_ok($read, '<=', 2 * $pairs + 256 * $windows + 2 * $files,
 		'windows: each reference is read once');

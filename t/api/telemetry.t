@@ -35,7 +35,7 @@ sub report {
 		{ 'Content-Type' => 'application/json' }, %o);
 }
 
-# The number of reports in the metrics, by the class of their status.
+# Returns the number of reports in the metrics, by the class of their status.
 
 sub counted {
 	my ($class) = @_;
@@ -188,7 +188,7 @@ ok(wait_for(5, sub { counted('4xx') == $refused + 2 }), 'counted: refused')
 	or diag(counted('4xx') . " and not $refused and 2");
 
 # --------------------------------------------------------------------------
-# PostgreSQL hangs, then is away: no report waits for it
+# PostgreSQL hangs, then is down: no report waits for it
 
 $t->pg_freeze();
 

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Access tokens: who gets in, who may write, and what a token location mints.
-# No log ever shows a key or a token.
+# Access tokens: which tokens are accepted, who may write, and what a token
+# location mints.  No log ever shows a key or a token.
 
 use warnings;
 use strict;
@@ -139,7 +139,7 @@ is($t->get($path, { Authorization => 'Basic YTpi' })->{status}, 401,
 is($t->get($path, { Authorization => "bearer $good" })->{status}, 404,
 	'the scheme in lower case');
 
-# every character of the signature counts
+# every character of the signature matters
 
 my ($head) = $good =~ /^(.*\.)/;
 my $failed = 0;
@@ -170,8 +170,8 @@ is(get($path, token('t1', scope => 'root'))->{status}, 403,
 is(post('/api/v1/telemetry', '{"event":"e"}', $good)->{status}, 200,
 	'telemetry of a reader');
 
-# each result comes twice, the second time from the cache: a caller that may
-# delete gets 404 for a missing file
+# each request is sent twice, the second time with a cached result; a caller
+# that may delete gets 404 for a missing file
 
 for my $case ([ 'read' => 403 ], [ 'write' => 403 ], [ 'read write' => 403 ],
 	[ 'delete' => 404 ], [ 'read delete' => 404 ],
@@ -223,8 +223,8 @@ is(get($path, token('t1', iss => 'us', aud => 'them',
 is(get($path, token('t1', iss => 'us', aud => 'them',
 	exp => time() - 90))->{status}, 401, 'strict: beyond the leeway');
 
-# a token accepted in one location is not accepted in another because of the
-# cache, and the reverse
+# a cached result of one location does not make a token valid in another
+# location, nor invalid
 
 my $strict = token('t1', iss => 'us', aud => 'them', exp => time() - 30);
 
@@ -281,7 +281,7 @@ is(post($to, $xorb->{bytes}, $json->{accessToken})->{status}, 403,
 is($t->get('/api/models/team/model/xet-root-token/main')->{status}, 403,
 	'mint: no such scope');
 
-# nginx authenticates the caller, and a map gives the permissions
+# nginx authenticates the caller, and a map sets the permissions
 
 for my $case ([ alice => 200, 200 ], [ bob => 200, 403 ], [ carol => 403 ],
 	[ dave => 401 ])
@@ -308,7 +308,7 @@ is($t->post('/api/models/team/model/xet-read-token/main', \'')->{status}, 405,
 is($t->get('/api/models/team/../xet-read-token/main')->{status}, 401,
 	'mint: dots are normalized');
 
-# repo and subject may come from the request: values that a token can't hold
+# repo and subject may come from the request; values that a token can't contain
 # are refused
 
 for my $path ('team/a%20b/xet-read-token/main',
@@ -326,7 +326,7 @@ like($t->read_file('who.log'), qr!^alice\|team/model\|write\|xorbs$!m,
 	'variables');
 
 # --------------------------------------------------------------------------
-# hf_xet, with an expired token and a location that mints another one
+# hf_xet, with an expired token and a location that mints a new one
 
 my $dir = tempdir(CLEANUP => 1);
 my $file = make_mix("$dir/file", 5, 3000000);
@@ -361,7 +361,7 @@ is(get($path, $good)->{status}, 401,
 	'rotation: the old key is gone, cached or not');
 is(get($path, token('t2'))->{status}, 404, 'rotation: the new key stays');
 
-# many different tokens in a small zone
+# many different tokens with a small cache zone
 
 for my $i (1 .. 2000) {
 	$failed++ if get($path, token('t2', sub => "user$i"))->{status} != 404;
@@ -425,7 +425,7 @@ sub post {
 		? { Authorization => "Bearer $token" } : {});
 }
 
-# A token made by this test itself.
+# Returns a token made by the test itself.
 
 sub token {
 	my ($key, %claims) = @_;

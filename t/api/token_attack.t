@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Tokens of every kind of key over HTTP, and what an attacker without a key may
-# try with them: other algorithms, malformed or duplicate claims, other clocks.
-# The test also covers keys that a reload adds and removes, and the cache up to
-# the second when a token expires.  No token appears anywhere: not in the
-# module's debug log, not in a response, not in PostgreSQL.
+# Tokens of every kind of key over HTTP, and attacks without a key: other
+# algorithms, malformed or duplicate claims, other clocks.  The test also covers
+# keys that a reload adds and removes, and the cache up to the second when a
+# token expires.  No token appears in the module's debug log, in a response, or
+# in PostgreSQL.
 
 use warnings;
 use strict;
@@ -115,8 +115,8 @@ my $path = '/api/v1/reconstructions/' . 'a' x 64;
 my @sent;
 
 # --------------------------------------------------------------------------
-# each kind of key, with and without its id; 404 means that the token is
-# accepted
+# each kind of key, with its id in the token and without; 404 means that the
+# token is accepted
 
 my %algs = (h1 => 'HS256', ed => 'EdDSA', e1 => 'ES256', e2 => 'ES256',
 	r1 => 'RS256');
@@ -153,7 +153,7 @@ for my $key (qw/ h1 ed e1 r1 /) {
 	}
 }
 
-# public data, used as a secret
+# public data, used as a secret key
 
 for my $key (qw/ ed e1 r1 /) {
 	my $pem = public_pem($key);
@@ -205,7 +205,7 @@ is(status(token('h1', header => '{"alg":"HS256","kid":"h1"} {}')), 401,
 	'a header with trailing data');
 
 # --------------------------------------------------------------------------
-# claims: the signature is valid, the claims are not
+# invalid claims with a valid signature
 
 my $late = time() + 600;
 
@@ -247,7 +247,7 @@ is(status(token('h1', claims => "{\"exp\":$late,\"scope\":1}")), 401,
 is(status(token('h1', claims => "{\"exp\":$late,\"scope\":\"owner\"}")), 403,
 	'an unknown scope');
 
-# the first token has no scope; the others are too long
+# the first token has no scope; the scopes of the other tokens are too long
 
 for my $case ([ 7000, 403 ], [ 20000, '400|401' ], [ 60000, '400|401' ]) {
 	my ($n, $status) = @$case;
@@ -284,7 +284,7 @@ for my $case (
 		$want, 'us: ' . JSON::PP->new->canonical->encode(\%claims));
 }
 
-# a cached result is valid under the rules of one location only, whoever has
+# a cached result is valid only under the rules of one location, whoever has
 # used the token before
 
 for my $case ([ 'one', 'one', 404 ], [ 'two', 'two', 404 ],
@@ -324,7 +324,7 @@ is(tls_status(token('h1')), 404, 'over TLS: good');
 is(tls_status('x.y.z'), 401, 'over TLS: bad');
 
 # --------------------------------------------------------------------------
-# the cache knows a token until it expires, and no longer
+# the cache stores a token's result until the token expires, and no longer
 
 my $soon = time() + 3;
 my $short = token('e1', claims => { exp => $soon });
@@ -387,8 +387,8 @@ for my $case ([ 'ed.key', 'private', 0600 ], [ 'open.pem', 'public', 0644 ],
 }
 
 # --------------------------------------------------------------------------
-# Tokens appear nowhere. nginx's own debug log has each header of a request, so
-# it must stay private; no line of the module has a token.
+# Tokens appear nowhere.  nginx's own debug log has each header of a request, so
+# it must stay private; no line of the module in that log has a token.
 
 my $xorb = make_xorb(random_bytes(1, 100000));
 my $write = token('h1', claims => { exp => $late, scope => 'write',
@@ -485,7 +485,7 @@ sub public_der {
 	return decode_base64($pem);
 }
 
-# A JWK set of keys, or of [ id, key ].
+# Returns a JWK set of keys, or of [ id, key ].
 
 sub jwks {
 	my (@keys) = @_;
@@ -522,9 +522,9 @@ sub text {
 		? JSON::PP->new->canonical->encode($value) : $value);
 }
 
-#     header   { ... } added to the valid one, undef omits a member; or text
+#     header   { ... } added to the valid header, undef omits a member; or text
 #     claims   { ... } added to a read scope; or text
-#     secret   replaces the right one
+#     secret   secret instead of the right one
 
 sub token {
 	my ($key, %o) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Tokens that are minted after nginx has authenticated the caller: by a
-# subrequest, or by a client certificate.
+# Tokens that the server mints after nginx has authenticated the caller, by a
+# subrequest or by a client certificate.
 
 use warnings;
 use strict;
@@ -98,7 +98,7 @@ is(claims(decode_json($got->[1]))->{scope}, 'read', 'its scope');
 is(claims(decode_json($got->[1]))->{sub}, 'CN=bob', 'its subject');
 
 # --------------------------------------------------------------------------
-# a server that only mints tokens: no store, no database, no key for URLs
+# a server that only mints tokens: it has no store, no database, and no URL key
 
 $t->write_conf(<<'EOF');
 %%MAIN%%
@@ -141,7 +141,7 @@ for (1, 2) {
 		'tokens alone: another API');
 }
 
-# a request without a host for the URL
+# a request without a host, from which the URL would be made
 
 {
 	my %refused = ('/token' => 400, '/elsewhere' => 200);
@@ -160,7 +160,7 @@ for (1, 2) {
 
 $t->done();
 
-# [ status, body ] of a request with a certificate.
+# Returns [ status, body ] of a request with a certificate.
 
 sub asked {
 	my ($who) = @_;

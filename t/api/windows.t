@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The terms of a large file are fetched in batches.  PostgreSQL reads each row
-# once or twice, whatever its table statistics are, and does not read the rest
-# of the file for each batch.
+# once or twice, whatever its table statistics are, and does not read the
+# remaining rows of the file for each batch.
 
 use warnings;
 use strict;
@@ -27,7 +27,8 @@ my $small = insert_file($t, 2, 3, 1);
 
 is($t->sql('SELECT count(*) FROM xet.terms'), $rows + 1, 'rows of terms');
 
-# Rows of terms that were read; sessions report them when they end.
+# Returns the number of rows of terms that were read; sessions report their
+# reads when they end.
 
 sub rows_read {
 	return $t->sql('SELECT sum(coalesce(idx_tup_fetch, 0)'
@@ -82,8 +83,8 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 		"bytes=$middle-" . ($middle + 999), 1, 20);
 }
 
-# The terms of the file are replaced, or the file is deleted, after the first
-# batch is read: the response asks for a retry.
+# Checks that a response asks for a retry if the terms of the file are replaced,
+# or the file is deleted, after the first batch is read.
 
 sub replaced {
 	my ($name, $function, $arguments, $real) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Invalid xorbs: each gets its 4xx in JSON and one line in the error log, and
-# stores nothing.  The next valid xorb is accepted, on the same connection
-# where that stays open.
+# Invalid xorbs: each gets a 4xx response in JSON and one line in the error log,
+# and stores nothing.  The next valid xorb is accepted, on the same connection
+# if it stays open.
 
 use warnings;
 use strict;
@@ -34,7 +34,7 @@ $t->fds_mark();
 my $route = '/api/v1/xorbs/default';
 my $small = '/small/v1/xorbs/default';
 
-# The valid xorbs, used again and again.
+# valid xorbs, used repeatedly
 
 my @good = map { make_xorb(random_bytes($_, 30000), sizes => [ 10000 ]) }
 	1, 2;
@@ -51,7 +51,8 @@ is(@files, 2, 'two xorbs');
 my $refusal = Test::Xet::Refusal->new($t);
 my ($reused, $few);
 
-# What is wrong with the refusal of a body; '' if nothing is.
+# Sends an invalid body, then a valid one.  Returns what is wrong with the
+# responses, '' if nothing is.
 
 sub refusal {
 	my ($status, $code, $body, %o) = @_;
@@ -64,7 +65,8 @@ sub refusal {
 	push @wrong, "files: @{[ $t->files_in_store() ]}"
 		if $t->files_in_store() != @files;
 
-	# valid uploads are slow (synced to disk): in loops, only one in ten
+	# valid uploads are slow (synced to disk): loops send one for every ten
+	# bodies
 
 	return join('; ', @wrong) if $o{few} && ++$few % 10;
 
@@ -79,7 +81,7 @@ sub refusal {
 	return join('; ', @wrong);
 }
 
-# A body that is refused because of its contents, sent with Content-Length and
+# Checks that a body is refused because of its contents, with Content-Length and
 # chunked.
 
 sub bad {
@@ -96,7 +98,7 @@ sub bad {
 		"$name, chunked");
 }
 
-# The records of a xorb, for invalid ones made by hand.
+# The next two functions build chunk records, to make invalid xorbs by hand.
 
 sub u24 {
 	return substr(pack('V', $_[0]), 0, 3);
@@ -183,7 +185,7 @@ bad('text', 'invalid_xorb', "hello, world\n" x 100);
 bad('zeros', 'invalid_xorb', "\0" x 5000);
 bad('noise', 'invalid_xorb', random_bytes(11, 50000));
 
-# the largest valid values, so that the limits are exact
+# the largest valid values are accepted, so the limits are exact
 
 for my $y (make_xorb(random_bytes(12, 131072), scheme => 'none',
 	sizes => [ 131072 ]))
@@ -228,14 +230,14 @@ for my $scheme (1, 2) {
 		chunk($scheme, 950, substr($frame, 0, 4)));
 }
 
-# Frames of more than 128 KiB, by hand: blocks of the first one repeat one byte
-# 65,536 times.  Another one declares a size of 2^40 bytes.
+# Frames of more than 128 KiB, made by hand: each block of the first frame
+# repeats one byte 65,536 times.  Another frame declares a size of 2^40 bytes.
 
 my $block = lz4_run(65536);
 my $magic = "\x04\x22\x4d\x18";
 my $bomb = "$magic\x60\x40\x82" . ($block x 3) . "\0\0\0\0";
 
-# A block: one literal, a match of that literal, five final literals.
+# Makes a block: one literal, a match of that literal, five final literals.
 
 sub lz4_run {
 	my ($n) = @_;
@@ -261,11 +263,11 @@ bad('a frame of 16 MiB', 'invalid_xorb', chunk(1, 131072,
 	"$magic\x60\x40\x82" . ($block x 256) . "\0\0\0\0"));
 
 # --------------------------------------------------------------------------
-# truncated at any byte
+# xorbs truncated at any byte
 
 my %wrong;
 
-# three chunks each, of which two are truncated; all stored, or compressed
+# Truncates a xorb at each byte of its first two chunks.
 
 sub truncated {
 	my ($name, $y) = @_;
@@ -354,8 +356,8 @@ is(refusal(413, 'body_too_large', $more->{bytes},
 	uri => "$small/$more->{hash}", line => qr/too large body/,
 	expect => 1), '', 'the same with Expect: 100-continue');
 
-# nginx writes the log line and the module the response; the body is valid,
-# except for a footer that is too large
+# nginx writes the log line, and the module the response; the body is valid
+# except for its footer, which is too large
 
 $more = make_xorb(random_bytes(13, 130000), scheme => 'none', sizes => [ 100 ],
 	footer => 'v1');
@@ -424,7 +426,7 @@ bad('a wrong xorb with a footer', 'hash_mismatch',
 		->{bytes}, hash => $other);
 
 # --------------------------------------------------------------------------
-# framing: nginx itself refuses these
+# framing: nginx itself refuses these requests
 
 sub framing {
 	my ($name, $headers, @pieces) = @_;
@@ -448,7 +450,7 @@ sub framing {
 		"$name: nothing left");
 	$c->close();
 
-	# without a body no location is selected yet
+	# nginx has not selected a location yet
 
 	return unless @pieces;
 
@@ -473,7 +475,7 @@ framing('two lengths', [ 'Content-Length' => 5, 'Content-Length' => 6 ]);
 framing('no number', { 'Content-Length' => 'abc' });
 framing('a negative length', { 'Content-Length' => '-1' });
 
-# no bytes at all is an empty body
+# an empty body
 
 my $r = $t->http('POST', "$route/$hash", {});
 is($r->{status}, 400, 'neither length nor coding');

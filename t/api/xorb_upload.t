@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Uploads of valid xorbs: forms of bodies, what is stored and when the response
-# is sent, the same xorb from many clients at once, sizes at the limit,
+# is sent, the same xorb from many clients at the same time, maximum sizes,
 # crashes.
 
 use warnings;
@@ -143,7 +143,8 @@ is($t->sql('SELECT count(*) FROM xet.xorbs WHERE stored_size'
 	. ' + get_byte(stored_ends, length(stored_ends) - 2) * 65536'), 0,
 	'trap 11: stored_size is the end of the last chunk');
 
-# the server ignores the bytes of a footer; a chunk may occur several times
+# the server ignores the bytes of a footer; a xorb may contain a chunk several
+# times
 
 $x = fresh(footer => 'v1');
 substr($x->{bytes}, -20, 16, 'n' x 16);
@@ -184,7 +185,7 @@ is($c->response('POST', interim => 1)->{status}, 100, '100 Continue');
 $c->send($x->{bytes});
 is(answer($c->response('POST')), $true, 'after 100 Continue');
 
-# two uploads on the same connection, one after the other; then two at once
+# two uploads on the same connection, first one after the other, then pipelined
 
 my @xorbs = map { fresh() } 1 .. 4;
 
@@ -204,7 +205,7 @@ is(answer($c->response('POST')), $true, 'pipelined, second');
 $c->close();
 
 # --------------------------------------------------------------------------
-# a xorb is not visible before its response, and completely visible with it
+# a xorb becomes visible with its response, not earlier, and completely
 
 $x = fresh();
 $c = $t->http_start('POST', "$route/$x->{hash}",
@@ -227,8 +228,8 @@ is($t->sql("SELECT count(*) FROM xet.xorbs WHERE hash = '\\x"
 $c->close();
 
 # --------------------------------------------------------------------------
-# many uploads at once: each waits before its last byte, then all continue
-# together
+# many concurrent uploads: each sends all but its last byte, then all last bytes
+# are sent together
 
 my @c;
 
@@ -302,8 +303,8 @@ is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'another');
 $c->close();
 
 # --------------------------------------------------------------------------
-# sizes: 64 MiB that do not compress, in as many chunks as allowed: the largest
-# body possible, plus the footer of an old client
+# sizes: 64 MiB that do not compress, in as many chunks as allowed, with the
+# footer of an old client: the largest possible body
 
 $x = make_xorb(random_bytes(2, 64 << 20), scheme => 'none',
 	sizes => [ 8192 ], footer => 'v0', large => 1);
@@ -317,8 +318,8 @@ is($t->sql('SELECT max(chunk_count), max(raw_size), max(stored_size)'
 	'its row');
 undef $x;
 
-# all zeros: the body repeats one chunk; the hash was computed from a full
-# gigabyte
+# one gigabyte of zeros, in a body that repeats one small chunk record; the hash
+# was computed from the full gigabyte
 
 my $zeros = make_xorb("\0" x 131072, scheme => 'lz4', sizes => [ 131072 ]);
 my $body = $zeros->{bytes} x 8192;

@@ -286,7 +286,7 @@ is($t->get("/api/v1/zt/$hash/data?name=big&rows=1:2",
 	'a range of rows');
 
 # --------------------------------------------------------------------------
-# reconstruction: that of the component's range of the file
+# the reconstruction is that of the component's range in the file
 
 sub plan_of {
 	my ($path, $range) = @_;
@@ -372,7 +372,7 @@ $t->sql("update xet.zt_reports set report = '\\xff00' where object = 777");
 is(zt($many, '/verify', i => 777)->json()->{objects}[0]{components}{data},
 	'mismatch', 'an invalid cached result is replaced');
 
-# the response has its digest
+# the response has the component's digest
 
 my $digest = 'sha-256=:' . sha256_base64($big) . '=:';
 
@@ -416,7 +416,7 @@ my %bodies = map { $_->response()->{body} => 1 } @c;
 
 is(scalar(keys %bodies), 1, 'eight first requests at once');
 
-# without PostgreSQL there are no cached results, and nothing fails
+# without PostgreSQL there are no cached results, and all requests still succeed
 
 $t->pg_stop();
 $r = zt($hash, '/data', i => 0);

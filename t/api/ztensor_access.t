@@ -28,7 +28,7 @@ my $none = '0123456789abcdef' x 4;
 my %routes = ('' => 200, '/object?i=0' => 200, '/data?i=0' => 200,
 	'/reconstruction?i=0' => 200, '/verify' => 200);
 
-# before and after another caller's request, and without a token
+# requests before and after another caller's request, and without a token
 
 for my $round (1, 2) {
 	for my $route (sort keys %routes) {

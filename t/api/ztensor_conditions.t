@@ -3,8 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # If-Match, If-None-Match and dates, for each form of a component.  The
-# responses are those of GET files, whoever decodes and whatever the size.
-# Dates are ignored, and no condition turns an error into another response.
+# responses are those of GET files, whether the server or the client decodes,
+# and whatever the size.  Dates are ignored.  A condition never changes an error
+# response.
 
 use warnings;
 use strict;
@@ -141,7 +142,7 @@ for my $form (@forms) {
 is(scalar keys %etags, 5, 'five forms of different bytes');
 
 # --------------------------------------------------------------------------
-# an error of a request stays the same when a condition is added
+# an error response stays the same when a condition is added
 
 for (
 	[ '422 decode_unavailable', uri('unknown', 'decoded') ],

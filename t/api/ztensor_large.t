@@ -38,8 +38,8 @@ sub read_bytes {
 	return (slurp("/proc/$worker/io") =~ /^rchar:\s+(\d+)/m)[0];
 }
 
-# The heap keeps what other kinds of requests have used; only the growth from
-# here on counts.
+# The heap keeps memory that earlier requests of other kinds have used.  Only
+# its growth after this point counts.
 
 my $before = peak();
 
@@ -55,8 +55,8 @@ is($r->json()->{size}, $file->{size}, 'its size');
 
 my $first = peak() - $before;
 
-# 16 bytes an object, 24 a component, twice that while they grow; and the
-# reader's buffers
+# memory: 16 bytes for each object, 24 for each component, twice that while the
+# arrays grow, and the reader's buffers
 
 cmp_ok($first, '<', 24 * $room, "$first MiB to check the file");
 
@@ -71,7 +71,7 @@ while (1) {
 		. (defined $after ? "&after=$after" : ''), {}, timeout => 60);
 	last if $r->{status} != 200;
 
-	# a JSON parser in Perl would take half a minute
+	# no JSON parser: in Perl it would take half a minute
 
 	while ($r->{body} =~ /"i":(\d+),"name":"([^"]+)".*?"offset":(\d+)/g) {
 		$wrong++ if $1 != $n || $2 ne $file->{names}[$n]
@@ -90,7 +90,7 @@ my $all = peak() - $before;
 
 cmp_ok($all, '<', 48 * $room, "$all MiB to list the file");
 
-# by name and by number, from anywhere
+# tensors by name and by number, from anywhere in the file
 
 $wrong = 0;
 

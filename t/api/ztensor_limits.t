@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Each limit of zTensor files, exactly and exceeded by one; codes that the
-# reference files do not have; damage in a file of 300 tensors.
+# Each limit of zTensor files, with the exact maximum and with one more; error
+# codes that no reference file produces; damage in a file of 300 tensors.
 
 use warnings;
 use strict;
@@ -45,14 +45,14 @@ sub verdict {
 	return $t->get(($base // '/api') . '/v1/zt/' . put($bytes))->code();
 }
 
-# Objects with these names, four bytes each.
+# Makes a file of objects with these names, four bytes each.
 
 sub named {
 	return zt_file([ map { [ $_, { shape => [ 1 ],
 		data => '1234' } ] } @_ ])->{bytes};
 }
 
-# Objects with this number of components.
+# Makes a file of objects with these numbers of components.
 
 sub parts {
 	my $n = 0;
@@ -62,7 +62,7 @@ sub parts {
 		->{bytes};
 }
 
-# The root's attributes.
+# Makes a file with these attributes in its root.
 
 sub attributes {
 	return zt_file([], attributes => [ @_ ])->{bytes};
@@ -116,7 +116,7 @@ for my $n (64, 65) {
 		"verify: $n, by number");
 }
 
-# one frame of one RLE block, with its length in the frame header
+# one frame with one RLE block, and its length in the frame header
 
 for my $n (64, 65) {
 	my $frame = "\x28\xb5\x2f\xfd\x20" . pack('C', $n)
@@ -134,8 +134,8 @@ for my $n (64, 65) {
 		'application/zstd', "decode: $n, stored");
 }
 
-# four bytes, and a frame without content: the limit applies to the stored size,
-# too
+# four bytes, and then a frame without content: the limit also applies to the
+# stored size
 
 for my $n (64, 65) {
 	my $frame = zstd_frame('1234');
@@ -160,7 +160,7 @@ for my $n (64, 65) {
 		"decode: $n stored, as it is");
 }
 
-# two MiB are streamed; a window of 4 KiB exceeds a limit of 1 KiB
+# components of two MiB are streamed; a window of 4 KiB exceeds a limit of 1 KiB
 
 my $frame = "\x28\xb5\x2f\xfd\x00\x10"
 	. join('', map { substr(pack('V', 4096 << 3 | 2 | ($_ == 511)), 0, 3)
@@ -235,7 +235,7 @@ is(coded(put(zt_file([ [ 'a', { shape => [ 8 ], dtype => 'u8',
 	encoding => 'zstd', data => 'no frame' } ] ])->{bytes}))->code(),
 	'422 bad_zstd', 'coded: no frames');
 
-# truncated in the middle: detected after a part has been sent
+# truncated in the middle: the server detects this after it has sent a part
 
 my $cut = put(zt_file([ [ 'a', { shape => [ 2 << 20 ], dtype => 'u8',
 	encoding => 'zstd', data => substr($frame, 0, 1500) } ] ])->{bytes});

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Sparse objects: a component that is compressed without a length is decoded
-# where the length follows from other fields.  Indices are verified, and "ok"
-# means that nothing was skipped.
+# Sparse objects: a compressed component without a declared length is decoded if
+# the length follows from other fields.  Indices are verified, and "ok" means
+# that nothing was skipped.
 
 use warnings;
 use strict;
@@ -35,7 +35,7 @@ sub zt {
 	return $t->get("/api/v1/zt/$hash$route" . zt_args(@args));
 }
 
-# A component of 64-bit integers, or of the given data.
+# Returns a component of 64-bit integers, or of the given data.
 
 sub c {
 	my ($role, $dtype, @values) = @_;
@@ -80,7 +80,7 @@ my @known = (
 	sparse('coo coords', 'coo', [ 2, 4 ], $coords, zstd($values))
 );
 
-# if all components lack a length, only that of the row pointers is known
+# if no component has a length, only the length of the row pointers is known
 
 my @unknown = (
 	sparse('all', 'csr', [ 2, 4 ], zstd($indptr), zstd($indices),
@@ -175,8 +175,8 @@ for (@bad) {
 verify('as 1.1 leaves it: descending, and twice', sparse('t', 'csr', [ 2, 4 ],
 	$values, c('indices', 'u64', 3, 3, 1), $indptr), []);
 
-# components of two objects in turns, over many chunks; each digest belongs to
-# the right one
+# components of two objects, interleaved over many chunks: each digest belongs
+# to the right component
 
 my $n = 300000;
 my @columns = map { $_ % 7 } 1 .. $n;
@@ -246,10 +246,9 @@ for ([ 'a digest of an unknown kind', { digest => 'blake3:00' } ],
 	ok(defined $r->{ok} && !$r->{ok}, "unknown $name");
 }
 
-# --------------------------------------------------------------------------
 # An object has the format name of the other container version.  The rules of
-# that format do not apply then, and values that those rules would refuse are
-# not used in arithmetic.
+# that format do not apply then, and the server does not use values in
+# arithmetic that those rules would refuse.
 
 for my $shape ([], [ 2 ], [ 2, 4 ], [ 0 ]) {
 	for my $format ('zt.sparse_coo/1', 'zt.sparse_csr/1', 'sparse_coo',

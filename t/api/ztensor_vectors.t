@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Every reference zTensor file, stored and read over HTTP, gives the outcome of
+# Every reference zTensor file, stored and read over HTTP, gives the outcome in
 # its table.  Tables and files come from the shared data.  Each file is
 # requested twice: the second response uses the cached result and is equal.
 
@@ -36,7 +36,7 @@ EOF
 
 $t->run();
 
-# codes of the tables that differ from the module's
+# codes of the tables => codes of the module, where they differ
 
 my %codes = (
 	component_overlaps_header => 'overlaps_header',
@@ -50,7 +50,7 @@ my %object = map { $_ => 1 } qw/
 	out_of_bounds overlaps_header rank_too_large shape_overflow
 /;
 
-# outcomes that a table leaves to the server, or names differently
+# outcomes that a table leaves open, or names differently
 
 my %settled = (
 	'c03-no-header-blob-at-0' => 'OK',
@@ -73,7 +73,7 @@ my %settled = (
 	'd11-unknown-algo' => 'VERIFY unsupported',
 	'x31-zstd-fcs-1TiB' => 'DECODE 413 decode_too_large',
 
-	# the eight bytes are decoded in one call, whatever the window
+	# one call decodes the eight bytes, whatever the window
 
 	'x33-zstd-window-2GiB' => 'OK'
 );
@@ -97,7 +97,7 @@ sub zt {
 	return $t->get("/api/v1/zt/$hash$route" . zt_args(@args));
 }
 
-# The listing, requested twice.
+# Requests the listing twice, and checks that both responses are equal.
 
 sub list {
 	my ($name, $bytes) = @_;
@@ -119,7 +119,8 @@ sub list {
 	return $list{$name} = $second;
 }
 
-# The string form of a hash has its four numbers in reverse byte order.
+# Returns a hash as a bytea literal: the string form has its four numbers in
+# reverse byte order.
 
 sub file_key {
 	my ($hash) = @_;
@@ -132,7 +133,7 @@ sub file_key {
 
 sub reverse_bytes { return join('', reverse($_[0] =~ /(..)/g)) }
 
-# All objects are served as the file has them.
+# Checks that all objects are served as the file has them.
 
 sub whole {
 	my ($name, $bytes) = @_;
@@ -167,7 +168,7 @@ sub objects {
 # --------------------------------------------------------------------------
 # container 1
 
-# What is visible, by the outcome.
+# Checks that the file is listed, but not decoded.
 
 sub decoded {
 	my ($name, $bytes, $status, $code) = @_;
@@ -296,7 +297,7 @@ SKIP: {
 	is($list{'c24-v0.1-layout'}->json()->{error}{container}, '0.1',
 		'c24: the version is named');
 
-	# decoded zstd
+	# components decoded from zstd
 
 	is(unpack('H*', zt($hash{'x25-zstd-ok'}, '/data', i => 0,
 		form => 'decoded')->{body}), '0000803f00000040',
@@ -304,7 +305,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# files of the reference writer
+# files made by the reference writer
 
 for my $path (glob("$data/v1.1-reference-writer/*.zt")) {
 	my ($name) = $path =~ m!([^/]+)\.zt\z!;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The cost of a verification: the limit bounds a few kilobytes that decode to
-# gigabytes.  What was skipped is reported and verified by the next request,
-# and other requests get the threads meanwhile.
+# The cost of a verification is bounded even for a few kilobytes that decode to
+# gigabytes.  The response reports what was skipped, and the next request
+# verifies that.  Other requests get the threads in the meantime.
 
 use warnings;
 use strict;
@@ -31,7 +31,7 @@ EOC
 
 $t->run();
 
-# A zstd frame that repeats one byte this many times, without a content size.
+# Returns a zstd frame that repeats one byte n times, without a content size.
 
 sub bomb {
 	my ($n, $byte) = @_;
@@ -98,7 +98,7 @@ for ([ 'zt_reports_get', 'zt_reports', 'bigint, bigint', '1, 2' ],
 }
 
 # --------------------------------------------------------------------------
-# 5 MiB of data in a few hundred bytes
+# 5 MiB of data that is compressed to a few hundred bytes
 
 my $size = 1280 << 10;
 my $hash = put([ (map { packed("large $_", $size) } 1 .. 4),
@@ -115,7 +115,7 @@ ok(defined $json->{ok} && !$json->{ok}, 'not ok');
 is($json->{checked}, 3, 'number checked');
 is($json->{bytes}, 2 * length(bomb($size, 'x')) + 4, 'their bytes');
 
-# results are cached and cost nothing; what was skipped is not cached
+# cached results cost nothing; skipped components are not cached
 
 ok(kept(3), 'three results are cached');
 
@@ -142,7 +142,7 @@ is_deeply(objects($t->get("/api/v1/zt/$hash/verify")->json()),
 	[ 'absent ok' ], 'verified with another limit');
 
 # --------------------------------------------------------------------------
-# lengths that are not declared, or wrong
+# lengths that are missing or wrong
 
 my @coo = map { [ $_->[0], { dtype => $_->[1], encoding => 'zstd',
 	data => bomb($_->[2], "\0") } ] }
@@ -171,7 +171,7 @@ is_deeply(objects($json), [ 'unreadable ok length_mismatch', 'absent ok' ],
 	'at most the declared length is decoded');
 
 # --------------------------------------------------------------------------
-# a part of the file that decodes to gigabytes does not occupy the only read
+# a part of the file that decodes to gigabytes does not block the only read
 # thread
 
 my $data = 'data of another file';
@@ -185,7 +185,7 @@ my $c = $t->http_start('GET', "/api/v1/zt/$hash/verify", {}, undef,
 	timeout => 120);
 my ($n, $wrong) = (0, 0);
 
-# the response begins when all is verified, since it is one batch
+# the response begins when everything is verified, because it is one batch
 
 while ($n < 40 && $c->{buffer} eq '') {
 	$wrong++ if $t->get("/api/v1/files/$file")->{body} ne $data;
@@ -194,7 +194,7 @@ while ($n < 40 && $c->{buffer} eq '') {
 	$c->fill(0);
 }
 
-# with a bucket each of these responses needs several requests to the store
+# with a bucket each of these responses needs several requests to the bucket
 
 cmp_ok($n, '>=', $t->s3() ? 2 : 20, 'answers to others meanwhile');
 is($wrong, 0, 'with the right bytes');

@@ -4,9 +4,10 @@
 
 # Each statement that may be retried returns the result of its first run.  The
 # test cuts the session after PostgreSQL has run the statement, so nginx sends
-# it again in another session.  The client gets the result of the first run,
-# and the statement takes effect once.  src/http/query/statements.def lists the
-# statements; the test fails if a statement that writes is not covered.
+# the statement again in another session.  The client gets the result of the
+# first run, and the statement takes effect once.  src/http/query/statements.def
+# lists the statements; the test fails if it does not cover a statement that
+# writes.
 
 use warnings;
 use strict;
@@ -42,7 +43,7 @@ $t->run();
 $t->allow(qr/PostgreSQL|is retried|connect/);
 
 # --------------------------------------------------------------------------
-# the rule of each statement
+# the retry rule of each statement
 
 my %rule = map { $_->{name} => $_->{again} } @{ module_table('statements') };
 
@@ -138,7 +139,7 @@ ok(wait_for(10, sub { slurp($t->dir() . '/audit.log')
 	=~ /"result":"removed"/ }), 'the deletion is in the audit log');
 
 # --------------------------------------------------------------------------
-# statements that run twice, as after a lost session
+# statements that are run twice, as they are after a lost session
 
 my $act = "'\\x" . '0a' x 16 . "'";
 my $other = "'\\x" . '0b' x 16 . "'";
@@ -190,8 +191,8 @@ for my $name (qw/ job_keep job_done heal_later repo_forget repo_delete
 {
 	my $args = $said{$name};
 
-	# both runs have the same arguments, whatever the table contains by
-	# then
+	# both runs must have the same arguments, even if the table changes
+	# between them
 
 	if ($name eq 'gc_removed') {
 		my $copies = $t->sql('SELECT quote_literal(array_agg(hash'
@@ -212,7 +213,8 @@ for my $name (qw/ job_keep job_done heal_later repo_forget repo_delete
 
 is($t->sql("SELECT max(tries) FROM xet.heals"), 1, 'heal_later: counted once');
 
-# every statement is tested above, or is tested elsewhere, or returns no result
+# checks that every statement is tested above, or elsewhere, or returns no
+# result
 
 my %elsewhere = map { $_ => 1 } qw/ xorb_heal shard_stage zt_put
 	zt_reports_put job_take hub_begin hub_proven hub_duplicate copy_ids_take

@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An upload hangs before its row is inserted; meanwhile a sweep of another node
-# finds its copy without a row, and removes the copy.  PostgreSQL refuses the
-# row once, and nothing is acknowledged.  The test does this in a folder and in
-# a bucket, with shortened ages.  It also covers an upload that is so slow that
-# its first part reaches such an age.
+# An upload hangs before its row is inserted.  In the meantime a sweep of
+# another node finds the copy without a row, and removes the copy.  PostgreSQL
+# refuses the row once, and nothing is acknowledged.  The test does this in a
+# folder and in a bucket, with shortened ages.  It also covers an upload that is
+# so slow that its first part reaches such an age.
 
 use warnings;
 use strict;
@@ -37,8 +37,8 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 
 	$node->run();
 
-	# one xorb gets a row; without any row the database would count as too
-	# old
+	# one xorb gets a row, because a database without any row would count as
+	# too old
 
 	is(post($t, make_xorb(mix(1, 300_000)))->{status}, 200, 'an upload');
 
@@ -78,7 +78,7 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 	is(row($t, $xorb), 1, 'a row');
 	is(scalar($t->xorb_files($xorb->{hash})), 1, 'and its copy');
 
-	# the age of the copy is measured by the clock of this machine
+	# the clock of this machine determines the age of the copy
 
 	my $ahead = make_xorb(mix(3, 300_000));
 
@@ -86,8 +86,8 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 	is(post($t, $ahead)->{status}, 503, 'clocks that differ: 503');
 	is(row($t, $ahead), 0, 'clocks that differ: no row');
 
-	# another process may have inserted a row for the copy: only a sweep
-	# removes it
+	# another process might have inserted a row for the copy: so only a
+	# sweep may remove the copy
 
 	is(scalar($t->xorb_files($ahead->{hash})), 1,
 		'clocks that differ: the copy stays');
@@ -98,8 +98,8 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 }
 
 # --------------------------------------------------------------------------
-# while an upload hangs, "xet rebuild" inserts a row for its copy, which is
-# old enough to keep its name: the upload is refused, and the copy stays
+# while an upload hangs, "xet rebuild" inserts a row for the upload's copy,
+# which is old enough; then the upload is refused, and the copy stays
 
 {
 	my $t = Test::Xet->new(workers => 1, log => 'info', stalls => 1);
@@ -176,10 +176,10 @@ for my $size (300_000, 20_000_000) {
 	$t->stop();
 }
 
-# an upload that takes hours: a multipart object is as old as its first part,
-# so after six hours the upload starts again as another object.  The test moves
-# the clock of nginx.  In the last case PostgreSQL would refuse an upload that
-# was not started again.
+# an upload that takes hours: a multipart object is as old as its first part, so
+# after six hours the upload starts again as another object.  The test shifts
+# nginx's clock.  In the last case the upload does not start again, and
+# PostgreSQL would refuse it.
 
 {
 	my $s3 = Test::Xet::S3->new();
@@ -204,8 +204,9 @@ for my $size (300_000, 20_000_000) {
 			scheme => 'none');
 		my $rest = length($xorb->{bytes}) - 2_000_000;
 
-		# the store refuses one request signed by the former clock;
-		# that must not be an abort, which is tried only once
+		# the store refuses one request, which is signed with the old
+		# time; this must not be an abort request, which is sent only
+		# once
 
 		my $moved = sub {
 			$t->stall()->set_clock($_[0]);
@@ -248,7 +249,7 @@ for my $size (300_000, 20_000_000) {
 	$t->stop();
 }
 
-# a delay between the first statement and the statement that heals
+# a delay between the first statement and the healing statement
 
 my $s3 = Test::Xet::S3->new();
 my $fault = Test::Xet::S3Fault->new($s3);
@@ -300,7 +301,7 @@ sub post {
 		\$xorb->{bytes});
 }
 
-# The requests of an operation that the store accepted.
+# Returns the requests of an operation that the store accepted.
 
 sub taken {
 	my ($fault, $op) = @_;
@@ -322,8 +323,8 @@ sub whole {
 		. ' WHERE damaged_at IS NULL');
 }
 
-# Sets how old a copy may be from now on.  A sequence counts the calls,
-# including those in transactions that are rolled back.
+# Sets the maximum age of a copy.  A sequence counts how often the server reads
+# this age, including transactions that are rolled back.
 
 sub age {
 	my ($t, $age) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The copy ids: no two copies get the same copy id, from any worker, whatever
-# happens to the database.  Uploads are refused while there are no copy ids.
+# No two copies get the same copy id, from any worker, even if the database is
+# restored or forked.  Uploads are refused while no copy ids are available.
 
 use warnings;
 use strict;
@@ -87,7 +87,7 @@ sub blocks {
 is_deeply(put(60), { 200 => 60 }, 'files by three workers');
 like(copy_ids(), qr/^60\|60\|\d\|0$/, 'each with a copy id');
 
-# a single worker, which sometimes needs another block
+# a single worker, which needs another block from time to time
 
 my $before = blocks();
 
@@ -129,7 +129,7 @@ ok(wait_for(20, sub {
 
 like(copy_ids(), qr/^(\d+)\|\1\|\d+\|0$/, 'no two copy ids are equal');
 
-# a worker that starts without copy ids
+# a worker that has no copy ids when it starts
 
 $t->sql('CREATE OR REPLACE FUNCTION xet.copy_ids_take() RETURNS bigint'
 	. ' LANGUAGE plpgsql AS'
@@ -144,7 +144,7 @@ ok(wait_for(20, sub {
 	file()->{status} == 200
 }), 'it stores once it has copy ids');
 
-# an upload before the first copy ids of a worker waits for them
+# an upload that arrives before its worker has copy ids waits for them
 
 $t->pg_freeze();
 $t->reload();
@@ -180,7 +180,7 @@ is($early->response('PUT', timeout => 20)->{status}, 0,
 $early->close();
 is($t->sql('SELECT count(*) FROM xet.files'), $files, 'nothing is stored');
 
-# more early uploads than a block has copy ids, while PostgreSQL is slow
+# more early uploads than the copy ids of one block, while PostgreSQL is slow
 
 $t->sql('ALTER FUNCTION xet.copy_ids_take() RENAME TO copy_ids_take_quickly');
 $t->sql('CREATE FUNCTION xet.copy_ids_take() RETURNS bigint LANGUAGE plpgsql AS'
@@ -205,8 +205,9 @@ is_deeply(\%early, { 200 => $block + 150 },
 	'more uploads than a block has copy ids');
 $_->close() for @early;
 
-# a pending block that no upload waits for does not delay the exit of a worker;
-# the last block that the earlier worker has requested arrives first
+# a request for a block does not delay the exit of a worker if no upload waits
+# for the block; before that, the last block requested by the earlier worker
+# must arrive
 
 ok(wait_for(20, sub { asking() == 0 }), 'all requested blocks have arrived');
 $t->sql('CREATE OR REPLACE FUNCTION xet.copy_ids_take() RETURNS bigint LANGUAGE'
@@ -225,7 +226,7 @@ ok(wait_for(20, sub { !grep { kill(0, $_) } @old }),
 $t->sql('DROP FUNCTION xet.copy_ids_take()');
 $t->sql('ALTER FUNCTION xet.copy_ids_take_quickly() RENAME TO copy_ids_take');
 
-# reads need no copy ids, even in a worker that starts while no commit succeeds
+# reads need no copy ids, even in a worker that starts while commits hang
 
 my $known = file()->json()->{hash};
 
@@ -240,7 +241,7 @@ $t->pg()->synchronous('');
 
 ok(wait_for(20, sub { file()->{status} == 200 }), 'writes work again');
 
-# a table without its row yields no copy ids
+# if the table has lost its row, no copy ids are issued
 
 $t->sql('CREATE TABLE xet.copy_ids_were AS TABLE xet.copy_ids;'
 	. ' DELETE FROM xet.copy_ids');
@@ -278,8 +279,8 @@ $first{ take() }++ for 1 .. 50;
 $first{ take('other') }++ for 1 .. 50;
 is(keys(%first), 100, 'a dump: other blocks');
 
-# a dump restored over the original: blocks taken since the dump are not issued
-# again
+# a dump restored over the original: blocks that were taken after the dump are
+# not issued again
 
 $t->sql('DROP SCHEMA xet CASCADE');
 run_command([ $pg->bin() . '/pg_restore', '-d', $t->conninfo(), $dump ]);
@@ -303,8 +304,8 @@ is(keys(%first), 250, 'the standby issues other blocks');
 
 $late->stop();
 
-# a snapshot of the disk has the same history, and copy_ids_anew() tells them
-# apart
+# a snapshot of the disk has the same history as the original; after
+# copy_ids_anew() their blocks differ
 
 my $snap = $pg->copy($t->dir() . '/snap');
 
@@ -319,7 +320,7 @@ $snap->stop();
 is(scalar(grep { $_ % $block || $_ < 0 || $_ >= 2 ** 32 } keys %first), 0,
 	'all are valid blocks');
 
-# copy_ids_take() needs no right to the table
+# copy_ids_take() needs no privilege on the table
 
 $pg->sql('CREATE ROLE server LOGIN', db => 'postgres');
 $t->sql('GRANT USAGE ON SCHEMA xet TO server');

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two edges and an origin, with conf/edge.conf: signatures are checked at the
-# edge, clients share cache entries by path, ranges are exact, uploads are
-# verified, and cached data outlive the origin.
+# Two edges and an origin, with conf/edge.conf: edges check signatures, clients
+# share cache entries by path, ranges are exact, uploads are verified, and
+# cached data remain available when the origin is down.
 
 use warnings;
 use strict;
@@ -51,7 +51,7 @@ EOC
 
 	my @edges = map { Test::Xet::Edge::edge($origin) } 1 .. 2;
 
-	# URLs lead to the first edge, and later to the second one
+	# URLs point to the first edge, and later to the second one
 
 	Test::Xet::Edge::base($origin, $edges[0]);
 
@@ -68,7 +68,8 @@ EOC
 	my $file = $origin->upload($data, xorb_chunks => 40);
 
 	# ------------------------------------------------------------------
-	# through the edge, several times: the origin gets only one request
+	# several downloads through the edge: the origin gets only one request
+	# for each part
 
 	for my $range (undef, [ 5, 4999999 ], [ 4000000, 8999999 ],
 		[ 8999999, 8999999 ], undef)
@@ -87,8 +88,8 @@ EOC
 	$origin->download($file->{hash}, size => 9000000);
 	is(asked($origin), $asked, "$mode: nothing more from the origin");
 
-	# other clients with their own tokens: their signatures differ from the
-	# earlier ones, the bytes do not
+	# other clients with their own tokens: their URLs have other signatures,
+	# but the bytes are the same
 
 	for my $who (qw/ alice bob /) {
 		my $d = download_as($origin, $edges[0], $who, $file->{hash});
@@ -119,15 +120,15 @@ EOC
 	ok($d->{data} eq $data, "$mode: other edge");
 	cmp_ok(asked($origin), '>', $asked, "$mode: other edge: requests");
 
-	# the second edge serves another client from its cache; that client's
-	# URLs lead to this edge
+	# the second edge serves another client, whose URLs point to this edge,
+	# from its cache
 
 	$asked = asked($origin);
 	$d = download_as($origin, $edges[1], 'bob', $file->{hash});
 	ok($d->{data} eq $data, "$mode: other edge, second client");
 	is(asked($origin), $asked, "$mode: other edge: its cache is hit");
 
-	# all bytes of the file, read while the origin runs
+	# all bytes of the file, read while the origin still runs
 
 	my @whole = whole($origin, $file->{hash});
 	my $raw = join('', map { raw($edges[1], $_) } @whole);
@@ -152,8 +153,8 @@ EOC
 		"$mode: edge: one Cache-Control");
 	is(scalar(@{ $r->{headers}{etag} }), 1, "$mode: edge: one ETag");
 
-	# responses from the cache have their own ids: no response repeats the
-	# id of another request
+	# responses from the cache have their own request ids: no response
+	# repeats the id of another request
 
 	my @answers = ($r, $edge->get($path, \%range), $edge->get($path),
 		map { $edge->get($_) } '/api/health', '/api/health', '/x');
@@ -186,7 +187,7 @@ EOC
 	}
 
 	# ------------------------------------------------------------------
-	# several ranges are not cached; the edge serves them nevertheless
+	# several ranges: the edge serves them, but does not cache them
 
 	my $half = int(($first + $last) / 2);
 
@@ -292,7 +293,7 @@ done_testing();
 
 # --------------------------------------------------------------------------
 
-# Log lines of data requests, with the bytes that the origin sent.
+# Returns the log lines of data requests, with the bytes that the origin sent.
 
 sub lines {
 	my ($origin) = @_;
@@ -318,7 +319,7 @@ sub uploads {
 		$origin->read_file('access.log'));
 }
 
-# Downloads through an edge, with a token of the named user.
+# Downloads a file through an edge, with a token of the named user.
 
 sub download_as {
 	my ($origin, $edge, $who, $hash) = @_;
@@ -330,7 +331,8 @@ sub download_as {
 		size => 9000000);
 }
 
-# Paths and ranges of all data of a file; then the bytes of one range.
+# whole() returns paths and ranges of all data of a file; raw() returns the
+# bytes of one range.
 
 sub whole {
 	my ($origin, $hash) = @_;

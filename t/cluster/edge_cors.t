@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Pages of several origins behind one cache, with conf/edge.conf: data cached
-# for one page serve the others, and each response has the CORS headers for its
-# own request.
+# for one page is used for other pages, and each response has the CORS headers
+# for its own request.
 
 use warnings;
 use strict;
@@ -60,7 +60,7 @@ my @asked = grep { m!^/xorbs/! } split(/\n/, $t->read_file('args.log'));
 cmp_ok(scalar(@asked), '>', 0, 'requests to the origin');
 cmp_ok(scalar(@asked), '<=', 2, 'one for each slice');
 
-# URLs signed by the edge stay valid for longer than its cache lock may delay a
+# URLs signed by the edge are valid for longer than its cache lock may delay a
 # request
 
 my ($lock) = $edge->read_file('nginx.conf')

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The origin once sent the same bytes with another ETag, as an origin with a
-# bucket did, and the cache of an edge still has parts of a xorb from that
-# time.  With conf/edge.conf, cached and fetched parts form one response.
+# The origin once sent another ETag for the same bytes, as origins with a bucket
+# did, and the cache of an edge still has parts of a xorb with that ETag.  With
+# conf/edge.conf, cached and fetched parts form one response.
 
 use warnings;
 use strict;
@@ -21,7 +21,7 @@ use Test::Xet::Process qw/ slurp spew /;
 my $origin = Test::Xet->new(workers => 1, log => 'info');
 my $between = Test::Xet->new(pg => 0, xet => 0, allow => [ qr/upstream/ ]);
 
-# The upstream of the edge: the origin itself, or with its former ETag.
+# Returns the upstream of the edge: the origin itself, or with its old ETag.
 
 sub between {
 	my ($before) = @_;

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The path of a signed URL stays a path, whatever a client writes into it.  An
-# edge with conf/edge.conf sends its origin one request for each of its own,
-# whatever escapes precede the signed part.
+# edge with conf/edge.conf sends its origin one request for each request that it
+# gets, whatever escapes precede the signed part.
 
 use warnings;
 use strict;
@@ -76,7 +76,8 @@ for my $mode (sort keys %modes) {
 
 			is($r->{status}, 403, $label);
 
-			# another client's request, on the same connection
+			# the request of another client, on the same connection
+			# to the origin
 
 			my $put = $edge->put('/api/v1/files', "$label\n", {
 				Authorization => 'Bearer ' . 'v' x 300 });
@@ -93,7 +94,7 @@ for my $mode (sort keys %modes) {
 		}
 	}
 
-	# a response whose range differs from the one that the edge requested
+	# a response whose range differs from the requested one
 
 	unlike($edge->get($path, { Range => "bytes=$range", 'X-Lie' => 1 })
 		->{status}, qr/^206$/, "$mode: a response of another range");
@@ -106,7 +107,7 @@ for my $mode (sort keys %modes) {
 	is(length($r->{body}), $range =~ /^(\d+)-(\d+)$/ ? $2 - $1 + 1 : -1,
 		"$mode: all of the range");
 
-	# a prefix that needs no escapes is not refused
+	# a prefix without escapes is accepted
 
 	is($edge->get("/xorbs/a-b.c_d~1/%7Eb$path",
 		{ Range => "bytes=$range" })->{status}, 404,

@@ -107,7 +107,8 @@ is(endpoint('/with/scope?scope=read'), $api,
 is(endpoint('/url?url=https://cas.example.com/x/'),
 	'https://cas.example.com/x/e1795300000', 'after xet_token_cas_url');
 
-# a period: the minute in which it began, which may change during the request
+# a period: the epoch is the minute in which the period began; the period may
+# change during the request
 
 sub starts {
 	my ($period, @at) = @_;
@@ -131,7 +132,7 @@ for my $case ([ '/minute', '', 60 ], [ '/odd', '99', 61 ],
 		"$uri: a path of the API");
 }
 
-# the token works at its endpoint, and a file can be uploaded and downloaded
+# the token is valid at its endpoint, for an upload and a download
 
 my $token = $t->get('/with/both')->json();
 my $closed = $token->{casUrl} =~ s!.*/api!/closed!r;
@@ -236,7 +237,7 @@ for my $x (@{ $file->{xorbs} }) {
 is(length($t->get("/api/e7/v1/files/$file->{hash}")->{body}), 300000,
 	'shipped: a file');
 
-# the command line client
+# the command-line client
 
 my $path = $t->write_file('up', mix(2, 1_000_000));
 my $done = xet($t, { endpoint => $t->url('/api/e7') }, 'put', '--json', $path);
@@ -277,7 +278,7 @@ for my $epoch ('', '/e7') {
 unlike(substr($t->log(), $from), qr/hash_mismatch/,
 	'not sent to the origin');
 
-# open_file_cache keeps files open that done() would report as leaked
+# open_file_cache keeps files open that done() would report as a leak
 
 $t->write_conf(undef);
 $t->reload();

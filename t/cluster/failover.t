@@ -91,7 +91,7 @@ for my $n (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# the machine of the primary hangs: it neither refuses nor responds
+# the machine of the primary hangs: it neither refuses connections nor responds
 
 {
 	my ($old, $new) = ($f->primary(), $f->follower());
@@ -117,7 +117,7 @@ for my $n (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# a commit waits for the standby, until the wait is cancelled
+# a commit waits for the standby until the test cancels the wait
 
 {
 	my ($primary, $standby) = ($f->primary(), $f->follower());
@@ -151,7 +151,7 @@ for my $n (1 .. 4) {
 	is($r && $r->{status}, 503, 'the upload is not acknowledged');
 	$c->close();
 
-	# a retry does not acknowledge data that only the primary has
+	# a retry must not acknowledge data that only the primary has
 
 	$c = $t->http_start('PUT', '/api/v1/files',
 		{ 'Content-Length' => length($body) }, $body);

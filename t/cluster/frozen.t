@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A node is frozen with complete requests in its sockets; the clients give up,
-# repeat the requests at another node, and continue.  The node starts none of
-# these requests when it wakes: later changes stay as they are.
+# A node is frozen with complete requests in its sockets.  The clients give up,
+# repeat the requests at another node, and continue there.  When the node
+# continues, it starts none of these requests, and undoes no later change.
 
 use warnings;
 use strict;
@@ -125,7 +125,7 @@ settle();
 unlike(refs(), qr/late2/, 'a pipelined request: not begun');
 
 # --------------------------------------------------------------------------
-# the client waits
+# the client still waits
 
 frozen(1, sub { $c = begin($two, @{ commit_of('r', inline('c', 'c')) }) });
 is($c->response('POST')->{status}, 200, 'a client that waits: 200');
@@ -145,7 +145,7 @@ is($two->get('/me/r/resolve/main/c')->{body}, 'c', 'reads work');
 sleep(1.5);
 is(commit($two, 'r', inline('d', 'd'))->{status}, 200, 'sent again: 200');
 
-# nginx treats a client that half-closes after its request as gone
+# nginx treats a client that half-closes after its request as disconnected
 
 $c = $two->http_start('POST', '/api/models/me/r/branch/half', js(2));
 $c->send('{', more => 1);
@@ -155,8 +155,9 @@ $c->half_close();
 settle();
 
 # --------------------------------------------------------------------------
-# a commit without a parent follows the head that its request has seen; if the
-# branch has moved when PostgreSQL gets the commit, the commit has no effect
+# a commit without a parent follows the branch head that its request has seen;
+# if the branch moves before PostgreSQL gets the commit, the commit has no
+# effect
 
 my $head = head();
 
@@ -174,7 +175,7 @@ for my $seen ([ $head, '409' ], [ head(), '200' ]) {
 		$seen->[1], "seen head $seen->[0]: $seen->[1]");
 }
 
-# two concurrent commits without a parent to one path: both succeed, in any
+# two concurrent commits without a parent to the same path: both succeed, in any
 # order
 
 my $lock = $t->pg_session();
@@ -205,7 +206,7 @@ sub frozen {
 	kill('CONT', @pids);
 }
 
-# Waits until everything that the node has begun is done.
+# Waits until all requests that the node has started are done.
 
 sub settle {
 	sleep(0.5);

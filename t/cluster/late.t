@@ -4,9 +4,8 @@
 
 # Statements wait in the sockets of PostgreSQL while its sessions are stopped.
 # The clients give up, repeat the requests at another node, and continue there.
-# When the sessions continue, they skip statements older than five seconds.
-# If the client still waits, the statement is sent again, and takes effect
-# once.
+# When the sessions continue, they skip statements older than five seconds.  If
+# the client still waits, its statement is sent again, and takes effect once.
 
 use warnings;
 use strict;
@@ -43,7 +42,7 @@ is($t->post('/api/models/me/r/tag/main', '{"tag":"old"}', js())->{status}, 200,
 
 my $kept = $t->put('/api/v1/files', 'a file that stays')->json()->{hash};
 
-# each statement waits for a lock, so that each opens a session
+# each statement waits for a lock, so that the next one needs another session
 
 my @acts = (
 	[ 'a branch', 'POST', '/api/models/me/r/branch/late', '{}',
@@ -84,7 +83,7 @@ is(join(' ', map { $_->response('POST')->{status} } @c),
 	join(' ', map { 200 } @acts), 'all sessions are idle');
 
 # --------------------------------------------------------------------------
-# the client has gone
+# the client has disconnected
 
 frozen(6, sub {
 	@c = map { begin(@$_[1 .. 3]) } @acts;
@@ -98,7 +97,7 @@ ok($_->[4]->(), "$_->[0]: nothing is changed") for @acts;
 like($t->log(), qr/the statement arrived too late/, 'which is logged');
 
 # --------------------------------------------------------------------------
-# the client waits
+# the client still waits
 
 frozen(6, sub { @c = map { begin(@$_[1 .. 3]) } @acts });
 is(join(' ', map { $_->response('POST')->{status} } @c),
@@ -115,7 +114,7 @@ frozen(1, sub {
 is($c[0]->response('POST')->{status}, 200, 'a short stop');
 
 # --------------------------------------------------------------------------
-# deadlines by the clock of PostgreSQL
+# deadlines depend on PostgreSQL's clock
 
 my $now = 'extract(epoch FROM clock_timestamp()) * 1000';
 
@@ -128,7 +127,7 @@ for my $until ("($now - 1000)::bigint", 'NULL') {
 	like($text, qr/too late/, "until $until: too late");
 }
 
-# each statement whose order matters is covered
+# all statements whose order matters have a deadline
 
 my %acts = map { $_->{name} => 1 } grep { $_->{whom} eq 'WAITS' }
 	rules();
@@ -150,7 +149,7 @@ sub frozen {
 	$t->pg_thaw();
 }
 
-# Waits until all statements that were begun are done.
+# Waits until all statements that have started are done.
 
 sub settle {
 	wait_for(20, sub { $t->sql('SELECT count(*) FROM pg_stat_activity'

@@ -35,9 +35,9 @@ isnt($other->port(), $t->port(), 'two nodes');
 
 # --------------------------------------------------------------------------
 
-# Sends the same body from several clients to each node.  All clients send
-# everything but the last byte, then all send the last byte.  With a lock,
-# their statements wait for it together, and continue together.
+# Sends the same body from several clients to each node.  All clients send all
+# but the last byte, then all send the last byte.  With a lock, their statements
+# wait for the lock together, and continue together.
 
 sub at_once {
 	my ($uri, $bodies, $table) = @_;
@@ -77,7 +77,8 @@ sub at_once {
 	return \%answers;
 }
 
-# Returns the status and the result, which is in the last frame if there are
+# Returns the status and the result; in a response with frames, that of the last
+# frame.
 # frames.
 
 sub result {
@@ -154,7 +155,8 @@ for my $file (@files) {
 is($wrong, undef, 'each node serves files of both nodes');
 
 # --------------------------------------------------------------------------
-# a xorb to one node, its shard to the other, the file from the first
+# a xorb sent to one node, its shard to the other one, and the file read at the
+# first
 
 $wrong = undef;
 
@@ -176,7 +178,7 @@ for my $round (1 .. 20) {
 
 is($wrong, undef, 'data is visible at the other node at once');
 
-# no data is lost when a node stops
+# no data is lost if a node stops
 
 $_->check_fds() for @nodes;
 $other->stop();

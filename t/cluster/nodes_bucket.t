@@ -2,10 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two nodes with one bucket: both get the same xorb at once, and both heal the
-# same copy.  Upload grants run against a collector without a grace period, and
-# against the sweep of copies without rows; the test stops them between any two
-# steps.  No acknowledged data are lost, and no name of a copy is used twice.
+# Two nodes with one bucket: both get the same xorb at the same time, and both
+# heal the same copy.  Upload grants run concurrently with a collector without a
+# grace period, and with the sweep of copies without rows; the test stops them
+# between any two steps.  No acknowledged data is lost, and no name of a copy is
+# used twice.
 
 use warnings;
 use strict;
@@ -44,7 +45,7 @@ my $serial = 0;
 
 $_->run() for @nodes;
 
-# the collector runs only where the test says so
+# the collector runs only when the test turns it on
 
 collector(0);
 
@@ -96,7 +97,7 @@ for my $round (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
-# one grant is committed at both nodes at once
+# one grant is committed at both nodes at the same time
 
 for my $round (1 .. 4) {
 	my ($x) = encodings(50000);
@@ -125,7 +126,7 @@ for my $round (1 .. 4) {
 
 	is(put_granted($grant, $x->{bytes})->{status}, 200, 'collected: put');
 
-	# the row is deleted, and the deletion is not committed yet
+	# the row is deleted, but the deletion is not committed yet
 
 	my $gate = $t->pg_session();
 
@@ -155,8 +156,8 @@ for my $round (1 .. 4) {
 	same('collected: it is there', $file);
 }
 
-# a grant request reports that the xorb exists; it is then collected, and its
-# shard is refused
+# a grant request reports that the xorb exists; then the xorb is collected, and
+# a shard that names the xorb is refused
 
 {
 	my ($x) = encodings(70000);
@@ -179,8 +180,8 @@ for my $round (1 .. 4) {
 	same('told: and taken', register_file($two, [ [ $made ] ]));
 }
 
-# an upload of a copy that is to be removed: the collector has recorded the
-# copy, but a row refers to it
+# an upload whose copy is to be removed: the collector has recorded the copy,
+# but a row still refers to it
 
 {
 	my ($x) = encodings(70000);
@@ -204,7 +205,8 @@ for my $round (1 .. 4) {
 
 # --------------------------------------------------------------------------
 # a sweep while one upload has a copy and no row yet, and another client has a
-# staged object and no commit yet: both are young
+# staged object and has not committed it yet: copy and object are too young to
+# be removed
 
 {
 	my ($x) = encodings(60000);
@@ -226,9 +228,9 @@ for my $round (1 .. 4) {
 	ok(wait_for(10, sub { objects($x) == 1 }), 'young: a copy');
 	is(rows($x), 0, 'young: without a row');
 
-	# The sweep keeps every object that is newer than the newest row.  Move
-	# that row to the future, so that only their age protects the copy and
-	# the staged object.
+	# The sweep keeps every object that is newer than the newest row.  The
+	# test moves that row into the future, so that only their age protects
+	# the copy and the staged object.
 
 	newest("interval '3 hours'");
 	sweep('young');
@@ -246,8 +248,8 @@ for my $round (1 .. 4) {
 	newest("interval '0'");
 }
 
-# a backup starts between the two checks of an old copy without a row; the
-# backup may have read that copy, so the sweep keeps it
+# a backup starts between the sweep's two checks of an old copy without a row;
+# the backup may have read that copy, so the sweep keeps it
 
 {
 	my ($x) = encodings(40000);
@@ -324,7 +326,7 @@ for my $which ('before', 'reading', 'made') {
 
 	$fault->clear();
 
-	# a commit that has read all bytes before may succeed
+	# a commit may succeed if it has already read all bytes
 
 	like($r->{status}, !$rule ? qr/^404$/
 		: qr/^(?:200|404|500|503)$/, "swept $which: $r->{status}");
@@ -343,8 +345,8 @@ for my $which ('before', 'reading', 'made') {
 	}
 }
 
-# the same with a real sweep, for which all staged objects are old: the clock
-# of the store is a day fast
+# the same with a real sweep, to which all staged objects seem old: the clock of
+# the store is a day fast
 
 {
 	my $swept = 0;
@@ -376,8 +378,8 @@ for my $which ('before', 'reading', 'made') {
 			"old, round $round: "
 			. join(' ', map { $_->{status} } @r));
 
-		# the next sweep removes objects that a commit left after this
-		# one
+		# objects that such a commit leaves are removed by the next
+		# sweep
 
 		ok(wait_for(30, sub {
 			return 1 if !staged();
@@ -386,8 +388,8 @@ for my $which ('before', 'reading', 'made') {
 		}), "old, round $round: nothing is staged") or diag(staged());
 		$swept += grep { $_->{status} != 200 } @r;
 
-		# a committed xorb may be collected before its shard, which
-		# then gets an error
+		# if a committed xorb is collected before its shard arrives, the
+		# shard gets an error
 
 		for (grep { $r[$_]{status} == 200 } 0 .. $#x) {
 			my $file = eval { register_file($t, [ [ $x[$_] ] ]) };
@@ -406,8 +408,7 @@ for my $which ('before', 'reading', 'made') {
 }
 
 # --------------------------------------------------------------------------
-# all of these requests, while the collector runs and one sweep follows the
-# other
+# all of these requests, while the collector and one sweep after another run
 
 collector(1);
 
@@ -474,7 +475,7 @@ is_deeply([ staged() ], [], 'nothing is staged');
 ok(wait_for(30, sub { objects() == $t->sql('SELECT count(*) FROM xet.xorbs')
 	}), 'an object for each row') or diag(objects());
 
-# the store would refuse an existing name, so no copy may have tried one
+# no request has tried to create a name that existed, which the store refuses
 
 {
 	my (%made, @twice);
@@ -501,7 +502,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# One xorb in two encodings, which have the same hash.
+# Returns one xorb in two encodings, which have the same hash.
 
 sub encodings {
 	my ($size) = @_;
@@ -512,8 +513,8 @@ sub encodings {
 		qw/ none lz4 /;
 }
 
-# Takes [ node, method, uri, body ] each; sends all but the last byte of every
-# body, and then the last bytes.
+# Takes a list of [ node, method, uri, body ].  Sends all but the last byte of
+# every body, then all last bytes.  Returns the responses.
 
 sub at_once {
 	my @c = map {
@@ -546,7 +547,7 @@ sub grant {
 	return $r->json();
 }
 
-# A grant for a stored xorb, as if it was given before the upload.
+# Returns a grant for a stored xorb, as if it was given before the upload.
 
 sub forced {
 	my ($x) = @_;
@@ -616,7 +617,8 @@ sub same {
 	is("@wrong", '', "$name: at both nodes");
 }
 
-# Turns the collector on, or off, by a holder of its job that does nothing.
+# Turns the collector on, or off by giving its job to a holder that does
+# nothing.
 
 sub collector {
 	my ($on) = @_;
@@ -628,7 +630,7 @@ sub collector {
 		. ", holder = decode(md5('test'), 'hex') WHERE name = 'gc'");
 }
 
-# Runs a sweep from beginning to end.
+# Runs one complete sweep.
 
 sub sweep {
 	my ($name) = @_;
@@ -643,7 +645,7 @@ sub sweep {
 	collector(0);
 }
 
-# Waits for two runs of the collector that begin after this call.
+# Waits for two collector runs that begin after this call.
 
 sub rounds {
 	my $at = sub { $t->sql("SELECT coalesce(finished_at, 'epoch')"
@@ -657,9 +659,9 @@ sub rounds {
 	}
 }
 
-# Sets the distance of the newest row from now; a sweep compares copies with
-# that row.  Rows in the future are normally ignored; here they save hours of
-# waiting.
+# Sets the creation time of the newest row, relative to now; a sweep compares
+# copies with that row.  Normally rows in the future are ignored; here they save
+# hours of waiting.
 
 sub newest {
 	my ($far) = @_;

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Four nodes, each on its own machine, with one store and one database, and
-# clients of all nodes at once.  Meanwhile nodes join and leave: in order,
-# killed, and cut off from the network.  Acknowledged data are available at
-# every node.
+# clients of all nodes.  Under this load nodes join, and leave in three ways: by
+# a graceful stop, killed, and cut off from the network.  Acknowledged data is
+# available at every node.
 
 use warnings;
 use strict;
@@ -62,7 +62,7 @@ for (1 .. 3) {
 
 $nodes[1]->run();
 
-# log messages that the partition and the deaths cause, and no others
+# allows only the log messages that the cut and the killed processes cause
 
 $_->allow(qr/PostgreSQL|"\w+" failed|timed out/,
 	qr/413 quota_exceeded/) for @nodes;
@@ -74,7 +74,7 @@ my $load = Test::Xet::Load->new($t, tokens => \%tokens,
 	pool => [ Test::Xet::Load::make($t, 12) ]);
 
 # --------------------------------------------------------------------------
-# under load: two nodes, then four, and three of them go away in turn
+# under load: two nodes, then four, and three of them leave one after another
 
 my %at = (begin => time());
 
@@ -87,7 +87,7 @@ $load->nodes(@nodes);
 $at{four} = time();
 progress('four nodes', 60);
 
-# in order: the node ends the requests that it has begun
+# graceful stop: the node finishes the requests that it has begun
 
 $at{quit} = time();
 ok($nodes[2]->stop(), 'a node leaves in order');
@@ -95,7 +95,7 @@ $load->nodes(@nodes[0, 1, 3]);
 $at{quitted} = time();
 progress('three nodes', 20);
 
-# killed, with all of its processes at once
+# killed: all processes of the node at the same time
 
 $at{kill} = time();
 crash($nodes[3]);
@@ -107,7 +107,7 @@ $_->run() for @nodes[2, 3];
 $load->nodes(@nodes);
 progress('both are back', 40);
 
-# cut off: clients on the side of that node get no false response
+# cut off: clients on the same side as that node get no false response
 
 $at{cut} = time();
 $machines[1]->cut();
@@ -131,7 +131,7 @@ progress('it is back: all go on', 40);
 $load->stop();
 
 # --------------------------------------------------------------------------
-# the responses that clients got
+# the responses that the clients got
 
 is(join("\n", $load->bad()), '', 'no wrong response');
 
@@ -173,7 +173,8 @@ for my $node (@nodes) {
 is(join(', ', sort keys %missing), '', 'all files, at every node');
 
 # --------------------------------------------------------------------------
-# a limit, with room for one of four uploads, sent to four nodes at once
+# a limit with room for one of four uploads, which are sent to four nodes at the
+# same time
 
 for my $round (1 .. 3) {
 	my $used = $t->sql("SELECT logical FROM xet.usage_list()"
@@ -212,8 +213,8 @@ for my $round (1 .. 3) {
 # --------------------------------------------------------------------------
 # stored data
 
-# verification is only meaningful when the collector has removed the copies of
-# all rows that it has deleted
+# the store can be verified only after the collector has removed the copies of
+# all deleted rows
 
 ok(wait_for(60, sub { settled() }), 'the collector has nothing to do')
 	or diag($t->sql("SELECT * FROM xet.jobs WHERE name = 'gc'"));
@@ -229,7 +230,7 @@ is($t->sql('SELECT sum(stored_size) FROM xet.xorbs'),
 	$t->sql('SELECT sum(bytes) FROM xet.charges'),
 	'each xorb is charged once');
 
-# copies remain of the killed node and of the node that was cut off
+# the killed node and the node that was cut off have left copies without rows
 
 my @orphans = orphans();
 
@@ -268,7 +269,7 @@ sub upload {
 }
 
 # Sends a request from the machine of a node, as a client that is cut off
-# together with that node.
+# together with the node.
 
 sub inside {
 	my ($node, $token) = @_;
@@ -294,7 +295,7 @@ sub crash {
 	$nginx->kill();
 }
 
-# Waits until clients have received that many more acknowledgements.
+# Waits until clients have received n more acknowledgements.
 
 sub progress {
 	my ($name, $n) = @_;
@@ -311,7 +312,7 @@ sub allowed {
 	my ($failure) = @_;
 
 	# a request that began before the event may fail because of that event,
-	# unless the node leaves in order
+	# unless the node is stopped gracefully
 
 	for (@{ $allowed{$failure->{addr}} }) {
 		my ($from, $to, $status) = @$_;
@@ -343,7 +344,7 @@ sub orphans {
 	return grep { !m!identity! && !$rows{key($_)} } names();
 }
 
-# The hash and id of a copy's name, as rows have them.
+# Returns the hash and id in a copy's name, in the format of rows.
 
 sub key {
 	my ($hash, $copy_id) = $_[0] =~ m!/([0-9a-f]{64})\.([0-9a-f]{8})\z!

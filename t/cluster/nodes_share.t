@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two nodes with a folder that each one mounts, as by NFS: look-ups are cached
-# for a while, and files that the other node removes become stale.
+# Two nodes with one folder that each node mounts separately, as with NFS:
+# look-ups are cached for a while, and files that the other node removes become
+# stale.
 
 use warnings;
 use strict;
@@ -45,7 +46,7 @@ my $two = Test::Xet->new(%conf, folder => $shares[1]->path(),
 my @nodes = ($t, $two);
 
 # --------------------------------------------------------------------------
-# both nodes start at once, with an empty store
+# both nodes start at the same time, with an empty store
 
 $t->pg()->start();
 $_->nginx()->run() for @nodes;
@@ -93,7 +94,7 @@ is($verify->{code}, 0, 'the store is consistent') or diag($verify->{out},
 is(scalar(names()), $t->sql('SELECT count(*) FROM xet.xorbs'),
 	'a copy for each row');
 
-# the collector is off from here: it might remove a xorb before its shard
+# the collector is off from here on: it might remove a xorb before its shard
 # arrives
 
 $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
@@ -101,8 +102,8 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 	. " WHERE name = 'gc'");
 
 # --------------------------------------------------------------------------
-# a copy that is missing at the first look-up, and exists at the next one, as
-# after a restore from a backup or by xet store copy
+# a copy that is missing at the first look-up, and exists at the next look-up,
+# as after a restore from a backup or after "xet store copy"
 
 {
 	my $data = mix(1, 200000);
@@ -131,8 +132,7 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 	is($two->head("/api/v1/xorbs/default/$file->{xorbs}[0]{hash}")
 		->{status}, 404, 'back: HEAD while it is missing');
 
-	# after a HEAD request the row is marked later than the response is
-	# sent
+	# a HEAD request gets its response before the row is marked
 
 	ok(wait_for(10, sub { damaged() == 1 }), 'back: recorded again');
 	rename("$dir/away", $copy) or die;
@@ -142,7 +142,7 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 }
 
 # --------------------------------------------------------------------------
-# stale: the file is opened or read again before this counts as a fault
+# ESTALE: the node opens or reads the file again before it reports a fault
 
 {
 	my $data = mix(2, 300000);
@@ -173,14 +173,14 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 	my $xorb = $file->{xorbs}[0]{hash};
 	my ($copy) = copies($xorb);
 
-	# a slow reader: the file is opened again for each piece
+	# a slow reader, for which the node opens the file again for each piece
 
 	my $c = $two->http_start('GET', "/api/v1/files/$file->{hash}", {},
 		undef, rcvbuf => 32768);
 
 	sleep(0.5);
 
-	# truncated, so that the next upload replaces the copy
+	# the copy is truncated, so that the next upload replaces it
 
 	$_->allow(qr/\Q$xorb\E/) for @nodes;
 	truncate($copy, 100) or die;
@@ -206,7 +206,7 @@ $t->sql("UPDATE xet.jobs SET until = now() + interval '1 hour',"
 }
 
 # --------------------------------------------------------------------------
-# files that NFS leaves when files are removed while a node has them open
+# files that NFS keeps because a node has them open when they are removed
 
 {
 	my $young = "$real/tmp/.nfs000000010000002a";
@@ -251,7 +251,7 @@ sub settled {
 		. ' + (SELECT count(*) FROM xet.gc_xorbs)') == 0;
 }
 
-# Drops the page cache: the share gets no requests for data in that cache.
+# Drops the page cache, because the share gets no requests for cached data.
 
 sub drop_caches {
 	open(my $out, '>', '/proc/sys/vm/drop_caches') or return;

@@ -3,9 +3,10 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # A node is cut off while PostgreSQL commits the row of its xorb, and sends the
-# statement again when it is back.  Meanwhile the collector of another node has
-# removed the row and the copy.  Only stored data are acknowledged, and a row
-# without a copy is marked as damaged, even if the client has left.
+# statement again after it is reconnected.  In the meantime the collector of
+# another node has removed the row and the copy.  Only stored data is
+# acknowledged, and a row without a copy is marked as damaged, even if the
+# client has disconnected.
 
 use warnings;
 use strict;
@@ -40,7 +41,7 @@ my $t = Test::Xet->new(%conf, machine => $machines[0],
 	directives => { xet_gc => 'on grace=0s interval=1s' });
 
 # Without these timeouts the node does not notice that it is cut off; with them
-# its statements would fail meanwhile.
+# its statements would fail before it is reconnected.
 
 my $patient = $t->conninfo() =~ s/ (?:tcp_user_timeout|keepalives_\w+)=\d+//gr;
 
@@ -76,13 +77,14 @@ for my $how (qw/ xorb file /) {
 }
 
 # --------------------------------------------------------------------------
-# The client leaves: while the repeated statement waits; the same, and its
-# result is lost again; or while the node looks for the copy.  A PUT of a file
-# is not tested like this: the node notices that the client is gone only when
-# it sends the response.
+# The client disconnects: while the repeated statement waits; while it waits,
+# and its result is lost again; or while the node looks for the copy.  A PUT of
+# a file is not tested like this: the node notices only when it sends the
+# response that the client is gone.
 
-# Marking the row needs a session, and there may be none yet; then the next
-# upload finds the row unmarked.  So the test may need several attempts.
+# Marking the row needs a session, and the pool may have none yet; then the row
+# stays unmarked until the next upload finds it.  So the test may need several
+# attempts.
 
 for my $when (qw/ waits lost looks /) {
 	my $marked;
@@ -180,7 +182,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Starts an upload of the xorb or the file to the node that will be cut off.
+# Starts an upload of the xorb or file to the node that will be cut off.
 
 sub begun {
 	my ($how, $data, $x) = @_;
@@ -194,9 +196,9 @@ sub begun {
 	return ($c, $method);
 }
 
-# Starts an upload; its row is committed, and is collected with the copy before
-# the result arrives.  Then the collector is turned off; otherwise it would
-# remove both again.
+# Starts an upload.  Its row is committed, and row and copy are collected before
+# the node gets the result.  Then the collector is turned off; otherwise it
+# would remove the next row and copy as well.
 
 sub untold {
 	my ($name, $how, $data, $x) = @_;
@@ -222,7 +224,7 @@ sub untold {
 	return ($c, $method);
 }
 
-# Reconnects the node; results that PostgreSQL has sent meanwhile do not
+# Reconnects the node.  Results that PostgreSQL has sent in the meantime do not
 # arrive.
 
 sub back {
@@ -251,7 +253,7 @@ sub again {
 		"$name: everything is deleted");
 }
 
-# Look-ups of copies hang until thaw().
+# Makes look-ups of copies hang until thaw().
 
 sub freeze {
 	$bucket ? kill('STOP', $s3->pid()) : $two->stall()->hold('stat');
@@ -260,7 +262,7 @@ sub freeze {
 sub frozen {
 	return $two->stall()->wait_held('stat', 1, 30) if !$bucket;
 
-	# the row exists before the look-up
+	# the row is inserted before the look-up begins
 
 	return wait_for(30, sub { rows() == 1 }) && sleep(1);
 }

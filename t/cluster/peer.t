@@ -27,7 +27,7 @@ use Time::HiRes qw/ sleep time /;
 Test::Xet->folder('files that peers heal');
 
 # --------------------------------------------------------------------------
-# the peer, a separate server; the node with the files; and a peer with false
+# three servers: the peer, the node with the files, and a peer with false
 # responses
 
 my $peer = Test::Xet->new(log => 'info',
@@ -109,9 +109,9 @@ chmod(0600, map { $t->dir() . "/$_" } qw/ token bad_token /);
 
 $t->allow(qr/xet: xorb \S+ is damaged and treated as not stored/);
 
-# The false response for a xorb is in a file named after the hash, with ".1" at
-# the end for the peer "/lies/1".  The file has the bytes to send, or "#" and
-# an action.
+# Sets the false response for a xorb.  It is in a file named after the hash,
+# with ".1" appended for the peer "/lies/1".  The file contains the bytes to
+# send, or "#" and an action.
 
 sub lie {
 	my ($name, $what) = @_;
@@ -208,8 +208,8 @@ sub answer {
 	}
 }
 
-# 40 KB a second in small segments, paced by the kernel: a reader that waits
-# some milliseconds for more bytes gets some.
+# Sends 40 KB a second in small segments, paced by the kernel, so that a reader
+# that waits some milliseconds for more bytes gets some.
 
 sub drip {
 	my ($client) = @_;
@@ -257,7 +257,7 @@ sub damaged {
 		. ' WHERE damaged_at IS NOT NULL');
 }
 
-# Marks the xorbs as damaged, as a reader would, and makes the next heal due
+# Marks the xorbs as damaged, as a reader would, and makes their next heal due
 # now.
 
 sub mark {
@@ -315,7 +315,7 @@ my $good = $peer->url('/api');
 my $lies = $t->url('/lies', 9000);
 
 # --------------------------------------------------------------------------
-# healed over HTTP: small xorbs and a very large one, and in another encoding
+# heals over HTTP: small xorbs, a very large one, and one in another encoding
 
 peers(peers => [ "http://127.0.0.1:$nobody/", "$good/" ]);
 
@@ -367,13 +367,13 @@ like($t->log($start),
 	'a missing peer is logged, the next is used');
 
 # --------------------------------------------------------------------------
-# false responses: each is reported, none is accepted, and the good peer is
+# false responses: each one is reported, none is accepted, and the good peer is
 # tried next
 
 my $ok = "HTTP/1.1 200 OK\r\n";
 
-# after these false responses a peer is skipped for a while; other false
-# responses follow below
+# after one of these false responses the peer is skipped for a while; other
+# false responses follow below
 
 my @down = (
 	[ 'cut short of its length', qr/request to peer/, sub {
@@ -519,7 +519,7 @@ for my $i (0 .. $#lies) {
 		"$name: asked without a token");
 }
 
-# a peer that is down or refuses costs its timeout once, not once per xorb
+# a peer that is down or refuses connections costs one timeout, not one per xorb
 
 {
 	my @f = map { fresh(100_000) } 1 .. 4;
@@ -614,7 +614,7 @@ peers(peers => [ "$lies timeout=1h", $good ]);
 
 	cmp_ok(time() - $began, '<', 10, '50 readers meanwhile');
 
-	# a reload, and the death of the workers, end the fetch
+	# a reload, or the death of the workers, ends the fetch
 
 	my $at = $t->log_size();
 	my @old = $t->worker_pids();

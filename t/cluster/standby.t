@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Reads from a standby: misses are repeated at the primary, known data are
-# served without a primary, and outdated data are shown for a limited time.
-# The test also covers conflicts, healed copies, and standbys that lag, are
-# down, belong to another database or are promoted.
+# Reads from a standby: misses are repeated at the primary, known data is served
+# without a primary, and outdated data is served for a limited time only.  The
+# test also covers conflicts, healed copies, and standbys that lag, are down,
+# belong to another database or are promoted.
 
 use warnings;
 use strict;
@@ -91,7 +91,7 @@ sub readable {
 sub figure {
 	my ($name) = @_;
 
-	# gauges may be one second old
+	# metrics may be one second old
 
 	my $m = metrics($t);
 
@@ -106,8 +106,8 @@ sub again {
 
 sub uri { return "/api/v2/reconstructions/$_[0]{hash}" }
 
-# Returns the status, and the server that responded: standby, primary, or both
-# in turn.
+# Returns the status, and the server that responded, "standby" or "primary";
+# followed by "again" if a miss on the standby was repeated at the primary.
 
 sub asked {
 	my ($uri, %o) = @_;
@@ -168,7 +168,7 @@ unlike($sb->log(), qr/cannot execute|read-only transaction/,
 	'nothing was written to the standby');
 
 # --------------------------------------------------------------------------
-# lag hides no acknowledged data
+# lag of the standby hides no acknowledged data
 
 frozen(sub {
 	my $rounds = 8;
@@ -184,8 +184,7 @@ frozen(sub {
 		is($other->get("/api/v1/files/$file->{hash}")->{body},
 			random_bytes($seed, 30000 + $n), "its bytes, $n");
 
-		# a request for one file that the standby has, and one that it
-		# lacks
+		# a request for two files, of which the standby has one
 
 		my $batch = $other->get('/api/v1/reconstructions?file_id='
 			. "$old[1]{hash}&file_id=$file->{hash}"
@@ -199,7 +198,7 @@ frozen(sub {
 });
 
 # --------------------------------------------------------------------------
-# how long the standby shows outdated data
+# how long the standby serves outdated data
 
 ok(readable(1), 'the standby is readable again');
 
@@ -228,7 +227,7 @@ frozen(sub {
 ok(readable(1), 'a standby that caught up is used');
 is($t->get(uri($gone))->{status}, 404, 'the file stays deleted');
 
-# permissions: new ones apply at once, revoked ones end in the time of lag=
+# permissions: new ones apply immediately, revoked ones end within lag=
 
 my $mine = $t->upload(random_bytes(++$seed, 40000), scheme => 'none',
 	base => '/repo/v1', headers => $t->auth('write', 'a/a'));
@@ -305,7 +304,8 @@ ok(readable(1), 'a conflict: readable');
 {
 	my $before = again('conflict');
 
-	# replay takes the lock, and the standby cancels the query in its way
+	# replay takes the lock, and the standby cancels the query that blocks
+	# replay
 
 	my $lock = $pg->session();
 
@@ -313,7 +313,8 @@ ok(readable(1), 'a conflict: readable');
 		db => 'postgres');
 	$sb->sql('SELECT pg_reload_conf()', db => 'postgres');
 
-	# a slow statement: the function that replaces the original one sleeps
+	# a slow statement: a function that sleeps replaces the original
+	# function
 
 	$t->sql('ALTER FUNCTION xet.xorb_slices RENAME TO xorb_slices_fast');
 	$t->sql(<<'EOS');

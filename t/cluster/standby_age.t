@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The age of a standby's rows: a standby that follows stays young, whatever age
-# another one has, and however much is written.  A standby that lags gets old,
-# even when the primary commits writes but does not respond to queries for its
-# position.
+# The age of a standby's rows: a standby that follows the primary stays young,
+# whatever the age of another standby, and however much is written.  The age of
+# a standby that lags increases, even when the primary commits writes but does
+# not respond to queries for its position.
 
 use warnings;
 use strict;
@@ -40,7 +40,7 @@ my $sb = $pg->standby($t->dir() . '/sb');
 $sb->start();
 $pg->followed($sb);
 
-# one server by two names
+# one server with two names
 
 my @read = map { '"host=' . $sb->socket_dir() . "$_ user=xet dbname=xet\"" }
 	'', '/.';
@@ -71,8 +71,8 @@ sub status {
 }
 
 # --------------------------------------------------------------------------
-# two standbys follow during writes, for longer than nginx keeps the recorded
-# positions of the primary
+# two standbys follow during writes, for longer than nginx keeps the primary's
+# recorded positions
 
 reads("$read[0] lag=2s;\n    xet_postgres_read $read[1] lag=1h");
 ok(readable($_, 1), "standby $_ is used") for 1, 2;
@@ -104,7 +104,8 @@ $sb->sql('SELECT pg_wal_replay_resume()');
 $pg->followed($sb);
 
 # --------------------------------------------------------------------------
-# a primary with a session for writes, and no session to query its position
+# a primary with a session for writes, and without a session that could query
+# its position
 
 reads("$read[0] lag=2s", 'writes=1');
 is($t->upload(random_bytes(2, 60000), scheme => 'none')->{result}, 1,

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two standbys, each of them nearer in turn: reads go to the faster one, and
-# move within the documented time.  Reads do not move if both are equally fast,
-# and use the far one while the near one is down.
+# Two standbys, each of them nearer in turn.  Reads go to the faster standby,
+# and move to the other one within the documented time.  Reads do not move if
+# both are equally fast, and use the far standby while the near one is down.
 
 use warnings;
 use strict;
@@ -43,8 +43,8 @@ $pg->followed($_) for @standby;
 my @way = map { Test::Xet::Delay->new($standby[$_]->socket_dir(),
 	$t->dir() . "/way$_") } 0, 1;
 
-# the first name in the list is the far one; so the test can tell "first
-# readable" from "nearest"
+# the first name in the list is the far standby, so that the test can
+# distinguish "first readable" from "nearest"
 
 far(0);
 
@@ -71,7 +71,7 @@ for my $near (0, 1, 0) {
 	only($near, 'and stay there');
 }
 
-# reads do not move between two standbys that are nearly alike
+# reads do not move between two standbys that are about equally near
 
 for my $seconds ([ 0.05, 0.04 ], [ 0.05, 0.05 ]) {
 	$way[$_]->seconds($seconds->[$_]) for 0, 1;
@@ -148,7 +148,7 @@ sub nearest {
 	return $second ? 1 : $first ? 0 : -1;
 }
 
-# How many of ten reads each standby has answered.
+# Returns how many of ten reads each standby has answered.
 
 sub answered {
 	my @before = figures('xet_standby_answers_total');

@@ -4,8 +4,8 @@
 
 # An edge that verifies uploads in transit: the origin gets good bodies
 # unchanged, and never a complete request with a bad body.  The test covers
-# streaming and buffering, bodies with a length and chunked ones, HTTP/1.1 and
-# HTTP/2, slow clients and slow origins; memory does not grow with the body.
+# streaming and buffering, bodies with a length and chunked bodies, HTTP/1.1 and
+# HTTP/2, slow clients and slow origins.  Memory does not grow with the body.
 
 use warnings;
 use strict;
@@ -34,7 +34,8 @@ sub location {
 		@more) . "\n        }\n\n        ";
 }
 
-# no store, database or keys: an edge that only verifies needs none of them
+# no store, database or keys: an edge that only verifies uploads needs none of
+# them
 
 my $t = Test::Xet->new(pg => 0, log => 'info', timeout => 900,
 	http => 'client_max_body_size 80m;',
@@ -140,7 +141,7 @@ sub uri {
 	return "/$location/v1/xorbs/default/$hash";
 }
 
-# The origin has received exactly this body.
+# Checks that the origin has received exactly this body.
 
 sub passes {
 	my ($name, $got, $body) = @_;
@@ -152,7 +153,7 @@ sub passes {
 	is($seen->{sha256}, sha256_hex($body), "$name: complete and unchanged");
 }
 
-# The edge has refused the request.
+# Checks that the edge has refused the request.
 
 sub refused {
 	my ($name, $got, $code, $status) = @_;
@@ -277,8 +278,7 @@ for my $location (qw/ stream buffer small /) {
 }
 
 # --------------------------------------------------------------------------
-# requests that are no uploads, and uploads that are not verified, pass to the
-# origin
+# other requests, and uploads that the edge does not verify, pass to the origin
 
 for my $case ([ 'GET', '/stream/v1/health' ],
 	[ 'POST', '/stream/v1/telemetry', '{}' ],
@@ -316,7 +316,7 @@ is($r->header_value('Connection'), 'close', 'and closes the connection');
 $c->close();
 ok($origin->seen(0), 'the origin got a part');
 
-# the edge responds as soon as the verdict is known, before the body is
+# the edge responds as soon as it knows the verdict, even before the body is
 # complete
 
 $c = $t->http_start('POST', uri('stream', $x->{hash}),
@@ -331,7 +331,7 @@ my $seen = $origin->seen(0);
 ok($seen, 'early: truncated at the origin');
 cmp_ok($seen->{received}, '<', 600001, 'early: only received bytes');
 
-# a client that leaves, in the middle and before its last byte
+# clients that disconnect, in the middle and before the last byte
 
 for my $location (qw/ stream buffer /) {
 	for my $n (1000, length($x->{bytes}) - 1) {
@@ -361,7 +361,7 @@ nothing_whole('clients that leave');
 passes('a slow client', h1(uri('small', $y->{hash}), $y->{bytes},
 	trickle => 5000, pause => 0.005), $y->{bytes});
 
-# many requests at once, with good and bad bodies
+# many concurrent requests, with good and bad bodies
 
 my (@open, %seen);
 
@@ -391,8 +391,8 @@ for (1 .. 16) {
 nothing_whole('many at once');
 
 # --------------------------------------------------------------------------
-# HTTP/2: a body may be complete before its end is signalled; an origin that
-# counts bytes would take the request as complete
+# HTTP/2: all bytes of a body may arrive before END_STREAM; an origin that
+# counts bytes would take such a request as complete
 
 SKIP: {
 	skip 'no HTTP/2', 18 unless $http2;
@@ -432,7 +432,8 @@ SKIP: {
 		}
 	}
 
-	# clients that leave, one with a bad body that is being discarded
+	# clients that disconnect, one of them with a bad body that is being
+	# discarded
 
 	for my $body ($x->{bytes}, "x$x->{bytes}") {
 		for my $location (qw/ stream buffer /) {
@@ -450,7 +451,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# origins that are slow, respond early, or are gone; and memory
+# origins that are slow, respond early, or are down; and memory
 
 my $full = make_xorb(random_bytes(9, 63 << 20));
 
@@ -515,8 +516,7 @@ for my $location (qw/ stream buffer /) {
 	$origin = origin();
 }
 
-# the origin is gone while a job verifies: nginx responds before the job is
-# done
+# the origin is down while a job verifies: nginx responds before the job is done
 
 $origin->stop();
 $origin = origin(hangup => 1);
@@ -546,7 +546,8 @@ is(join(' ', grep { $_ ne 'closed' } keys %seen), 502,
 $origin->stop();
 $origin = origin();
 
-# a bad body, found while a slow origin receives it: the request is aborted
+# a bad body that is detected while a slow origin receives it: the edge aborts
+# the request
 
 my $broken = $full->{bytes};
 

@@ -24,19 +24,20 @@ package Test::Xet;
 #
 # Environment:
 #
-#     XET_BUILD          build
-#     XET_TEST_NGINX     /usr/sbin/nginx
-#     XET_TEST_MODULE    $XET_BUILD/nginx/ngx_http_xet_module.so; empty when
-#                        it is linked in
-#     XET_TEST_USER      user of the workers when run as root, nobody
+#     XET_BUILD          build folder, default build
+#     XET_TEST_NGINX     nginx binary, default /usr/sbin/nginx
+#     XET_TEST_MODULE    module, empty if it is linked into nginx; default
+#                        $XET_BUILD/nginx/ngx_http_xet_module.so
+#     XET_TEST_USER      user of the workers if the test is root, default nobody
 #     XET_TEST_PG_BIN    folder of initdb, postgres, psql
-#     XET_TEST_TEMPLATE  where template clusters are kept, $XET_BUILD/t-template
+#     XET_TEST_TEMPLATE  folder of template clusters, default
+#                        $XET_BUILD/t-template
 #     XET_TEST_STORE     s3: the store of each test is a bucket
-#     XET_TEST_S3        the server that Test::Xet::S3 starts, moto
+#     XET_TEST_S3        server that Test::Xet::S3 starts, default moto
 #     XET_TEST_DATA      presigned: clients read data from the bucket itself
 #     XET_TEST_PATIENCE  factor for all timeouts; by default from the load
-#     XET_TEST_LEAVE     keep the folder of the test
-#     XET_TEST_CATLOG    print the error log at the end
+#     XET_TEST_LEAVE     keeps the folder of the test
+#     XET_TEST_CATLOG    prints the error log at the end
 
 use warnings;
 use strict;
@@ -69,24 +70,25 @@ my @live;
 
 # Options:
 #
-#     conf        a complete nginx.conf instead of the default, with %%...%%
+#     conf        complete nginx.conf instead of the default, with %%...%%
 #     main, http, server  lines to add at these levels
-#     locations   instead of conf/xet_location.conf
+#     locations   lines that replace conf/xet_location.conf
 #     directives  { xet_... => value } at http level; undef omits a directive
-#     workers     1
-#     connections  maximum number per worker, 512
-#     threads     4
-#     log         debug, info
+#     workers     number of workers, 1
+#     connections  maximum number of connections per worker, 512
+#     threads     number of threads, 4
+#     log         level of the error log: debug (default), info
 #     xet         0: no module and no xet_ directives
 #     pg          0: no PostgreSQL
-#     durable     PostgreSQL with fsync
+#     durable     1: PostgreSQL with fsync
 #     pg_conf     lines for postgresql.conf
 #     allow       [ regexes ] of permitted lines of the error log
 #     timeout     seconds for the whole test, 600
-#     stalls      lets a test make calls of nginx hang, see Test::Xet::Stall
-#     beside      a Test::Xet object whose store and database are shared
-#     machine     a machine of Test::Xet::Net, where nginx runs
-#     net         a Test::Xet::Net whose machines can reach PostgreSQL
+#     stalls      1: the test can make system calls of nginx hang, see
+#                 Test::Xet::Stall
+#     beside      Test::Xet object whose store and database are shared
+#     machine     machine of Test::Xet::Net, where nginx runs
+#     net         Test::Xet::Net whose machines can reach PostgreSQL
 #     folder      path of the store, if this machine mounts it elsewhere
 #
 # In conf and the additions:

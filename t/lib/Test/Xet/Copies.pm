@@ -3,8 +3,8 @@ package Test::Xet::Copies;
 # Copyright (C) the ngx_http_xet_module authors
 
 # Methods of Test::Xet for the copies of xorbs in a test's store, a folder or a
-# bucket.  They list, read, damage, create and remove copies without the
-# server's knowledge.
+# bucket.  They list, read, damage, create and remove copies without telling the
+# server.
 #
 #     my ($name) = $t->copies($hash);       # xorbs/default/ab/<hash>.<copy id>
 #     my $name = $t->copy($hash);           # the only one

@@ -31,8 +31,8 @@ use Test::Xet::Secrets;
 my $default_timeout = 10;
 
 #     timeout  seconds for each response and each send
-#     connect  seconds for connecting
-#     addr     127.0.0.1
+#     connect  seconds for the connection attempt
+#     addr     address of the server, 127.0.0.1
 #     rcvbuf, sndbuf  sizes of the socket's buffers
 #     from     local address
 
