@@ -120,8 +120,9 @@ sub row {
 		$p99 / $idle[$#idle * 0.99], @times / $seconds);
 }
 
-# Returns the response times of reconstructions, in milliseconds, sorted.  Pauses
-# between the requests ensure that all phases of the other load are measured.
+# Returns the response times of reconstructions, in milliseconds, sorted.
+# Pauses between the requests ensure that all phases of the other load are
+# measured.
 
 sub measure {
 	my ($for) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# GET of files by programs without support for Xet: curl and wget resume, aria2c
-# downloads in parallel, pandas reads a column, and a browser seeks in an audio
-# file.
+# GET of files by programs without Xet support: curl and wget resume downloads,
+# aria2c downloads in parallel, pandas reads a column, and a browser seeks in an
+# audio file.
 
 use warnings;
 use strict;
@@ -79,7 +79,7 @@ sub requests {
 }
 
 # --------------------------------------------------------------------------
-# 40 MB, of which the client already has a part
+# 40 MB; the client already has a part of it
 
 my $xorb = send_xorb($t, mix(1, 4_000_000));
 my $file = register_file($t, [ map { [ $xorb ] } 1 .. 10 ]);
@@ -135,8 +135,8 @@ SKIP: {
 	is(-s "$dir/all", $file->{size}, 'and is unchanged');
 }
 
-# HTTP/2, four downloads at a time, each on its own connection: curl 7.88 fails
-# to share one
+# HTTP/2, four concurrent downloads, each on its own connection, because curl
+# 7.88 fails to share one
 
 my $two = "http://127.0.0.1:" . $t->port(8082) . '/api/v1/files/';
 my ($status, $text) = run_command([ qw/ curl -sS --fail
@@ -189,7 +189,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# a browser: 100 MB of audio, 567 seconds, played from near its end
+# a browser plays 100 MB of audio (567 seconds) from a position near its end
 
 SKIP: {
 	skip 'no chromium', 3 unless have('chromium');

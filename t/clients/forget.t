@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Clients have cached that xorbs are stored, but the server has removed these
-# xorbs since.  If the endpoint is the same, the server refuses their shards
+# Clients have cached that xorbs are stored, but the server has since removed
+# these xorbs.  If the endpoint is unchanged, the server refuses their shards
 # with a message that the user sees.  If the endpoint has a new epoch, their
-# cache does not apply: they send everything, and the file can be downloaded.
+# cache does not apply: they send all data, and the file can be downloaded.
 # Real clients: hf_xet, hf, and @huggingface/hub.
 
 use warnings;
@@ -25,7 +25,7 @@ use IPC::Open2 qw/ open2 /;
 use JSON::PP ();
 
 my $size = 8 << 20;
-my $whole = 0.8 * $size;             # some of it can be compressed
+my $whole = 0.8 * $size;             # a part of the file can be compressed
 my $more = 100_000;
 my $dir = tempdir(CLEANUP => 1);
 
@@ -89,7 +89,7 @@ $t->token_key();
 $t->write_conf(undef, epoch(1));
 $t->run();
 
-# Deletes all files, and collects all xorbs.
+# Deletes all files, and collects all xorbs as garbage.
 
 sub collect {
 	my ($t) = @_;
@@ -115,7 +115,7 @@ sub collect {
 
 sub machine { return tempdir(CLEANUP => 1) }
 
-# Uploads a file.  Returns the result, and the bytes of xorbs that were sent.
+# Uploads a file.  Returns the result, and the number of xorb bytes sent.
 
 sub upload {
 	my ($machine, $where, $file) = @_;
@@ -189,14 +189,14 @@ sent_whole('fixed, another cache', $files[1],
 	upload(machine(), '/api', $files[1]));
 collect($t);
 
-# a server without v2 has only the reason phrase for its message
+# a server without v2 can send its message only as the reason phrase
 
 sent_whole('v1', $files[0], upload($machines{old}, '/old', $files[0]));
 collect($t);
 refused('v1', qr/\(400 Unknown Xorb; remove HF_XET_CACHE \(~\/\.cache(?#
 	)\/huggingface\/xet\)\)/, upload($machines{old}, '/old', $files[1]));
 
-# an old client, whose endpoint contains an epoch
+# an old client; its endpoint contains an epoch
 
 my %old = (machine => machine(), env => { XET_TELL => 1 },
 	python => Test::Xet::Real::build()
@@ -229,7 +229,7 @@ sent_whole('1.1.9, next epoch', $files[1],
 	upload_old('/api/e2', $files[1]));
 collect($t);
 
-# epochs by number: each upload in its own process, and all in one process
+# epochs by number: each upload in its own process, then all in one process
 
 my $pid;
 my $serve = do {
@@ -275,7 +275,7 @@ cmp_ok(scalar(() = $t->read_file('bytes.log')
 	=~ m!^POST /api/e2/v1/xorbs/!mg), '>', 0,
 		'number: with the epoch in the path');
 
-# nothing was collected: in a new epoch, clients only send chunks that no dedup
+# nothing was collected: in a new epoch, clients send only chunks that no dedup
 # response names
 
 for my $case ([ 2, $files[2] ], [ 3, $files[3] ]) {
@@ -297,8 +297,8 @@ for my $case ([ 2, $files[2] ], [ 3, $files[3] ]) {
 kill('TERM', $pid);
 waitpid($pid, 0);
 
-# a session in progress keeps its endpoint, even if a token that it fetches
-# names the next one
+# a session in progress keeps its endpoint, even if it fetches a token that
+# names the next endpoint
 
 {
 	my $from = length($t->read_file('bytes.log'));
@@ -348,7 +348,7 @@ $t->check();
 $t = Test::Xet->new(conf => '', workers => 2, log => 'info',
 	allow => [ qr/unknown_xorb/ ], http => 'xet_token_epoch 1;');
 
-# one of the Hub's servers accepts xorbs, but does not store them
+# one of the Hub's servers accepts xorbs without storing them
 
 sub hub_conf {
 	return Test::Xet::Hub::conf() =~ s!(?<=xet_url_ranges 8;)!<<'EOF'!er;

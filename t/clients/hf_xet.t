@@ -58,7 +58,7 @@ for my $api (qw/ session legacy /) {
 }
 
 # --------------------------------------------------------------------------
-# 300 MiB of random data, text, bf16 and f32 tensors, repeated runs
+# 300 MiB of random data, text, bf16 and f32 tensors, and repeated runs
 
 my $size = 300 * $mib;
 my $first = make_mix("$dir/first", 7, $size);
@@ -76,7 +76,7 @@ hf_xet({}, 'download', 'session', $endpoint, $info->{hash}, $size,
 is(sha256_file("$dir/out"), sha256_file($first), 'mix: downloaded intact');
 
 # --------------------------------------------------------------------------
-# 50 ranges at random places
+# 50 ranges at random positions
 
 srand(11);
 
@@ -149,7 +149,7 @@ is(sha256_file("$dir/out"), sha256_file($third),
 	'second machine: downloaded intact');
 
 # --------------------------------------------------------------------------
-# 8 uploads in parallel, and the same file from two clients at once
+# 8 uploads in parallel, and the same file from two clients at the same time
 
 my @parallel = map { make_mix("$dir/parallel-$_", 100 + $_, 9 * $mib) } 1 .. 8;
 my @running = map { hf_xet_start({}, 'upload', 'session', $endpoint, $_) }

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The real @huggingface/hub: XetBlob downloads files that hf_xet has uploaded,
-# at once, as a stream and in slices.  Entries of a reconstruction have one
+# in one piece, as a stream and in slices.  An entry of a reconstruction has one
 # range or several.
 
 use warnings;
@@ -34,7 +34,7 @@ my @sizes = (0, 1, 8191, 8192, 65537, 131072, 131073, $mib + 1,
 my @files = map { make_mix("$dir/$_", $_ + 1, $_) } @sizes;
 my $infos = hf_xet({}, 'upload', 'session', $endpoint, @files);
 
-# a file whose terms go back and forth between xorbs: several ranges of a xorb
+# a file whose terms alternate between xorbs, so a xorb has several ranges
 
 my $own = Test::Xet::Hub::multi_file({ t => $t });
 my $data = $own->{data};
@@ -45,7 +45,7 @@ for my $ranges (1, $t->s3() ? () : 8) {
 	$t->write_conf(undef, server => "xet_url_ranges $ranges;");
 	$t->reload();
 
-	# the large file is only downloaded once
+	# the large file is downloaded only once
 
 	for my $i (0 .. ($ranges == 1 ? $#sizes : $#sizes - 1)) {
 		my ($size, $file) = ($sizes[$i], $files[$i]);

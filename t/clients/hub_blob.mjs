@@ -2,9 +2,9 @@
 //
 //     node hub_blob.mjs NPM ENDPOINT HASH SIZE [START:END]...
 //
-// Downloads the file at once, as a stream, and in slices; prints one line of
-// JSON with the SHA-256 of each.  XetBlob needs the token URL of a Hub, so this
-// script serves a token route itself.
+// Downloads the file in one piece, as a stream, and in slices; prints one line
+// of JSON with the SHA-256 of each.  XetBlob needs a Hub's token URL, so this
+// script also serves a token route.
 
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";

@@ -4,15 +4,15 @@
 //     operations(hub, hubUrl, repo, read, digest)[command](...args)
 //
 // hub is the package, read(file) returns the bytes of a file, digest(bytes)
-// their SHA-256 as hex.  All results include the requests, as [method, path,
-// status, bytes sent, Range]:
+// returns their SHA-256 as hex.  All results include the requests, as [method,
+// path, status, bytes sent, Range]:
 //
 //     upload PATH FILE [PATH FILE]...
 //     download PATH [START:END]...     SHA-256 of the file and of each range
 //     edit PATH START:END:FILE...      replaces the bytes START to END by FILE,
 //                                      or removes them if FILE is ""
 //
-// Each request is added to started when it begins, and its status later.
+// Each request is added to "started" when it begins; its status is set later.
 
 function size(body) {
     return body?.byteLength ?? body?.size ?? body?.length ?? 0;

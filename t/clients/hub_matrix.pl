@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Tests clients that are too old for t/clients/hub_rows.t and t/hub/data.t, with
-# a server that is the Hub: older releases of huggingface_hub, which have the
-# upload of a large folder.  Prints a table; the latest one is in t/README.md.
-# "make clients" installs the clients and runs this script; arguments name the
-# rows to run ("huggingface_hub").
+# Tests clients that are too old for t/clients/hub_rows.t and t/hub/data.t
+# against this server as their Hub: older releases of huggingface_hub, which
+# still had the upload of a large folder.  Prints a table; the latest one is in
+# t/README.md.  "make clients" installs the clients and runs this script;
+# arguments name the rows to run ("huggingface_hub").
 
 use warnings;
 use strict;

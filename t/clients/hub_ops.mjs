@@ -1,4 +1,4 @@
-// Runs operations of the real @huggingface/hub with a Hub, for the tests.
+// Runs operations of the real @huggingface/hub on a Hub, for the tests.
 //
 //     node hub_ops.mjs NPM HUB REPO COMMAND ARGUMENT...
 //

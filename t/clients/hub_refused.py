@@ -380,8 +380,8 @@ def kept():
                  [m.id for m in bob.list_models(author="bob")]],
         [[], [], ["bob/own"]])
 
-    # after a repo becomes private, others can't read it any more; after a repo
-    # is deleted, nobody can
+    # after a repo becomes private, other users can't read it any more; after a
+    # repo is deleted, nobody can
 
     row("update_repo_settings: by alice, to delete",
         lambda: deleter.update_repo_settings("alice/open", private=True),

@@ -3,8 +3,8 @@
 //
 //     await rows(hub, command, { tell, hubUrl, accessToken, folder, other })
 //
-// hub is the package; tell() is called with each row; folder is for a cache,
-// and is undefined in a browser.  "refused" also needs other, the token of
+// hub is the package; tell() is called with each row; folder is the cache
+// folder, undefined in a browser.  "refused" also needs other, the token of
 // another user: accessToken belongs to alice, who owns alice/open with a file
 // f.txt, and alice/secret.
 
@@ -16,8 +16,8 @@ for (let i = 0; i < big.length; i++) {
     big[i] = (i * 7919 + (i >> 8) * 31) & 255;
 }
 
-// want is the expected value, or a function that checks the value, or the
-// expected error, from refused().
+// want is the expected value, a function that checks the value, or the expected
+// error, from refused().
 
 class Refused {
     constructor(status) {
@@ -301,7 +301,7 @@ async function buckets() {
     await row("deleteRepo: it is gone", () => hub.repoExists(o), false);
 }
 
-// Operations on repos of alice, without her token.  Only reads of public repos
+// Operations on alice's repos without her token.  Only reads of public repos
 // succeed.
 
 async function refusals() {

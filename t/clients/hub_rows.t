@@ -2,11 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A table of the operations of unmodified clients with a server that is their
-# only Hub: huggingface_hub with Xet and without, its command hf,
-# @huggingface/hub in Node and in Chromium, curl, wget, aria2c and git-lfs.
-# Clients fall back silently from Xet to other protocols, so the requests are
-# checked, too.
+# A table of operations of unmodified clients with this server as their only
+# Hub: huggingface_hub with and without Xet, its command hf, @huggingface/hub in
+# Node and in Chromium, curl, wget, aria2c and git-lfs.  Clients fall back
+# silently from Xet to other protocols, so the requests are checked, too.
 
 use warnings;
 use strict;
@@ -104,7 +103,7 @@ SKIP: {
 $t->done();
 
 # --------------------------------------------------------------------------
-# the command hf
+# the hf command
 
 sub hf_account {
 	my %o = (machine => 'login', token => '');
@@ -123,7 +122,7 @@ sub hf_account {
 }
 
 # Uploads a folder, then a second version of it from another machine, and
-# downloads both.
+# downloads both versions.
 
 sub hf_upload {
 	my ($env, $name) = @_;
@@ -153,8 +152,8 @@ sub hf_upload {
 
 	is($sent, 0, "$name upload: the same again: nothing is sent");
 
-	# changes 50,000 bytes in the middle; without Xet the complete file is
-	# sent
+	# changes 50,000 bytes in the middle; without Xet the client sends the
+	# complete file
 
 	system('cp', '-r', $one, $two) == 0 or die;
 	rename(insert_into($file, $size / 2, make_mix("$dir/new", 2, 50000)),
@@ -391,7 +390,7 @@ sub by_xet {
 }
 
 # --------------------------------------------------------------------------
-# clients without support for a Hub
+# clients without Hub support
 
 sub plain {
 	my $w = "$url/me/up/resolve/main/w.bin";
@@ -447,8 +446,8 @@ sub plain {
 		'aria2c: four connections: the bytes');
 }
 
-# The server stores no git objects, only files of LFS.  So the git objects are
-# in a local git repo, and git-lfs is started by hand.
+# The server stores LFS files, but no git objects.  So the git objects are in a
+# local git repo, and the test runs git-lfs itself.
 
 sub git_lfs {
 	my $lfs_url = "$url/me/lfs.git/info/lfs";
@@ -497,7 +496,8 @@ sub git_lfs {
 	is(Test::Xet::Table::sent($lfs, $table->requests()), 0,
 		'git lfs push: again: not sent');
 
-	# the same git objects in another clone, with pointers for files
+	# a second clone has the same git objects, with pointers instead of
+	# files
 
 	$git->('git clone: without the files', $dir, 'clone', '-q', $from,
 		$to);
@@ -506,7 +506,7 @@ sub git_lfs {
 	$git->('git lfs pull', $to, qw/ lfs pull /);
 	is(sha256_file("$to/w.bin"), $oid, 'git lfs pull: the bytes');
 
-	# LFS only stores the bytes; a commit adds them to the repo
+	# LFS only stores the bytes; a commit adds the files to the repo
 
 	my $body = join("\n", map { JSON::PP::encode_json($_) }
 		{ key => 'header', value => { summary => 'of LFS' } },
@@ -524,7 +524,7 @@ sub git_lfs {
 
 # --------------------------------------------------------------------------
 
-# The files below a folder, except for those that clients create.
+# Returns the files below a folder, except for those that clients create.
 
 sub files {
 	my ($root) = @_;

@@ -341,7 +341,7 @@ class Handler(BaseHTTPRequestHandler):
     def token(self, _kind, name, scope, _rev):
         minted = token(name, scope)
 
-        # the command hf reads the headers, all other clients read the body
+        # the hf command reads the headers, all other clients read the body
 
         self.send(200, minted, headers={
             "X-Xet-Cas-Url": minted["casUrl"],

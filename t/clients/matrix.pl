@@ -2,17 +2,18 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Tests every client of the package registries with one server, and prints a
+# Tests every client in the package registries with one server, and prints a
 # table of what works; the latest one is in docs/clients.md.  "make clients"
 # installs the clients and runs this script; arguments name the rows to run
 # ("hf_xet 1.1").
 #
 # A cell is "pass", with details where they vary, or "FAIL".  It is "-" if the
-# client has no such operation, and "no" if it lacks a feature of others.  A
-# pass means that the bytes were right and that the expected requests were sent.
+# client has no such operation, and "no" if it lacks a feature that other
+# clients have.  A pass means that the bytes were right and that the client sent
+# the expected requests.
 #
 # Environment: XET_CLIENTS_MIB is the size of the file in the dedup cells of all
-# rows: another machine sends its second version.
+# rows; another machine sends the second version of this file.
 
 use warnings;
 use strict;
@@ -99,7 +100,7 @@ sub hf_xet_row {
 	});
 }
 
-# the command xtool of the same sources, from the registry of Rust
+# the xtool command, from the same sources, as published on crates.io
 
 sub xtool_row {
 	my ($version) = `$build/clients/xtool/bin/xtool --version`
@@ -224,7 +225,7 @@ sub xet_row {
 }
 
 # --------------------------------------------------------------------------
-# huggingface_hub, its command hf
+# huggingface_hub and its command hf
 
 sub hub_row {
 	my $python = "$build/clients/huggingface_hub/bin/python";
@@ -462,7 +463,7 @@ sub node_row {
 	});
 }
 
-# Returns the name and [ start, end, new bytes ] of each edit.
+# Returns a list of edits: the name, and [ start, end, new bytes ].
 
 sub edits {
 	my ($size) = @_;
@@ -478,7 +479,7 @@ sub edits {
 }
 
 # --------------------------------------------------------------------------
-# checks of the requests: return a note for the cell, or die
+# checks of the requests: each returns a note for the cell, or dies
 
 sub same {
 	my ($got, $expected) = @_;
@@ -574,7 +575,7 @@ sub new_file {
 	return make_mix("$dir/" . $seed, $seed, $size);
 }
 
-# Returns the file with new bytes inserted.
+# Returns a copy of the file with inserted bytes.
 
 sub edited {
 	my ($file, $where, $bytes) = @_;
@@ -582,9 +583,9 @@ sub edited {
 	return insert_into($file, $where, new_file($bytes));
 }
 
-# Returns the second version of the file of a dedup cell.  The first version is
-# the file that the row has already sent.  With XET_CLIENTS_MIB, it is a file of
-# that size, which is sent here.
+# Returns the second version of the file in a dedup cell.  The first version is
+# the file that the row has already sent.  With XET_CLIENTS_MIB, the first
+# version is a file of that size, which is sent here.
 
 sub second_version {
 	my ($file, $upload) = @_;

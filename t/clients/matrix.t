@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Real clients that need a Hub, with tokens: the command hf of huggingface_hub,
-# @huggingface/hub, and an old hf_xet; "make clients" tests more of them.
+# Real clients that need a Hub, with tokens: the hf command of huggingface_hub,
+# @huggingface/hub, and an old hf_xet; "make clients" tests more clients.
 # Clients of a Hub fall back silently from Xet to other protocols, so each test
 # checks the requests, too.
 
@@ -65,7 +65,7 @@ cmp_ok(asked('GET', qr!^/api/v2/reconstructions/!, 200, @r), '>', 0,
 	'hf: a reconstruction');
 cmp_ok(asked('GET', qr!^/xorbs/!, 206, @r), '>', 0, 'hf: data');
 
-# from another machine, a new version and a small file
+# another machine uploads a new version and a small file
 
 mkdir("$dir/folder") or die;
 rename($second, "$dir/folder/w.bin") or die;
@@ -121,7 +121,7 @@ for my $owner (qw/ expire break old /) {
 	}
 }
 
-# a reader may neither write nor see the repos of others
+# a reader may neither write, nor see other users' repos
 
 ok(!$hub->hf('', 'download', 'alice/none', 'w.bin', '--local-dir',
 	"$dir/none"), 'hf: another repo has no such file');
@@ -154,7 +154,7 @@ cmp_ok($sent, '<', $size / 5, "node, dedup: not much is sent");
 is($hub->node('alice/n', 'download', 'v2.bin')->{sha256},
 	sha256_file($second), 'node: new version downloaded intact');
 
-# each edit changes the result of the one before: [ start, end, new bytes ]
+# each edit changes the result of the previous one: [ start, end, new bytes ]
 
 my $data = file_slice($file, 0, $size);
 my $seed = 10;
@@ -232,7 +232,7 @@ unlike($t->log(), qr/\[(crit|alert|emerg)\]/, 'no alerts logged');
 
 # --------------------------------------------------------------------------
 # connections that break during an upload: the workers are killed while they
-# wait for the row of a xorb, and hf continues with new workers
+# wait for a xorb's row, and hf continues with new workers
 
 my $fourth = make_mix("$dir/fourth", 40, $size);
 my $lock = $t->pg_lock('xet.xorbs');
@@ -253,7 +253,7 @@ ok($hub->hf('', 'download', 'alice/broken', 'w.bin', '--local-dir',
 is(sha256_file("$dir/broken/w.bin"), sha256_file($fourth),
 	'hf, upload interrupted: downloaded intact');
 
-# hf itself is killed, and run again
+# hf itself is killed, and started again
 
 my $fifth = make_mix("$dir/fifth", 50, $size);
 my $machine = tempdir(CLEANUP => 1);

@@ -1,8 +1,8 @@
-# Hooks of schemathesis for t/code/openapi.t: request bodies that can't be
+# Schemathesis hooks for t/code/openapi.t: request bodies that can't be
 # generated from a schema.  XET_BODIES is a folder with a file for each known
 # hash: its content becomes the body of requests for this hash.  The file
-# "shard" becomes the body of every other shard upload.  Two more files are
-# lists: files that must not be deleted, and two files that may be.
+# "shard" becomes the body of every other shard upload.  Two more files contain
+# lists: files that must not be deleted, and two files that may be deleted.
 
 import os
 
@@ -37,7 +37,7 @@ def before_call(context, case, kwargs):
         if isinstance(case.body, (bytes, str)) and len(case.body) % 2:
             return
 
-    # generated names are never opened
+    # opens only names in the folder, never generated names
 
     if name in os.listdir(BODIES):
         with open(os.path.join(BODIES, name), "rb") as file:

@@ -1,4 +1,4 @@
-# Reads a parquet file over HTTP: all of it, and one column by ranges.
+# Reads a parquet file over HTTP: the whole file, and one column by ranges.
 #
 #     pandas_read.py make FILE    writes a parquet file
 #     pandas_read.py read URL     prints its contents as JSON
@@ -26,7 +26,7 @@ def make(path):
 def read(url):
     whole = pandas.read_parquet(url)
 
-    # the default would read 5 MiB ahead
+    # with the default block size, it would read 5 MiB ahead
 
     http = fsspec.filesystem("http", block_size=256 * 1024)
     some = pandas.read_parquet(url, columns=["i"], filesystem=http)

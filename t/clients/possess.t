@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real hf_xet with repos that are isolated from each other.  Uploads the
-# same small and large files to one repo after another, from machines with a
-# cache of earlier uploads, and by a user with a separate copy of the data.
+# The real hf_xet with repos that are isolated from each other.  The same small
+# and large files are uploaded to one repo after another, from machines that
+# have cached earlier uploads, and by a user with a separate copy of the data.
 
 use warnings;
 use strict;
@@ -34,7 +34,7 @@ $t->run();
 my $endpoint = $t->url('/api');
 my $dir = tempdir(CLEANUP => 1);
 
-# one chunk, some chunks, some xorbs; and a folder of small files
+# files of one chunk, some chunks, some xorbs; and a folder of small files
 
 my @large = map { make_mix("$dir/file-$_", $_, $_) } 5000, 3 * $mib,
 	20 * $mib;
@@ -43,7 +43,7 @@ my $bytes = 0;
 
 $bytes += -s $_ for @large, @small;
 
-# each large file has its own session, the small files share one
+# each large file has its own session; the small files share a session
 
 sub upload {
 	my ($who, $machine) = @_;

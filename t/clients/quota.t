@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real hf_xet exceeds a quota: it gives up at once with a message that says
-# why, and uploads again after the quota is removed.  Other clients continue
-# meanwhile.
+# The real hf_xet exceeds a quota: it gives up immediately with a message that
+# gives the reason, and uploads again after the quota is removed.  In the
+# meantime, other clients continue.
 
 use warnings;
 use strict;
@@ -50,7 +50,7 @@ for my $case ([ 'logical', 'NULL', 5 * $mib ], [ 'stored', $mib, 'NULL' ]) {
 		"$what: the message has the status") or diag($text);
 	is(refused() - $before, 1, "$what: not sent again");
 
-	# the other repo has no limit
+	# the other repo has no quota
 
 	($info) = upload("b/$what", $file);
 	is($info->[0]{size}, 6 * $mib, "$what: other repos accept uploads");

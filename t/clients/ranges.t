@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Real clients download a file of 1,300 ranges of one xorb, more than fit into
-# an entry of a reconstruction.  An entry has one range, a few, or the maximum;
-# clients request the ranges of an entry one by one or all at once.
+# Real clients download a file that has 1,300 ranges of one xorb, more than fit
+# into one entry of a reconstruction.  An entry has one range, a few, or the
+# maximum; clients request the ranges of an entry one by one or in one request.
 
 use warnings;
 use strict;
@@ -23,7 +23,7 @@ use List::Util qw/ max sum0 /;
 
 my $MULTI = 'HF_XET_CLIENT_ENABLE_MULTIRANGE_FETCHING';
 
-# headers of 512 ranges do not fit into the default buffers
+# headers with 512 ranges do not fit into the default buffers
 
 my $t = Test::Xet->new(workers => 2, log => 'info',
 	http => 'large_client_header_buffers 8 72k;'
@@ -42,7 +42,7 @@ my $seen = 0;
 
 is($file->{ranges}, 1300, 'ranges of the file');
 
-# Returns the number of ranges of each request for data since the last call.
+# Returns the number of ranges in each data request since the last call.
 
 sub requests {
 	my $log = $t->read_file('ranges.log');
@@ -73,7 +73,7 @@ for my $group (1, $t->s3() ? () : (8, 512)) {
 	cmp_ok(scalar(@counts), '>', 2,
 		"$group ranges an entry: several entries");
 
-	# with so many ranges the length of the URL limits an entry
+	# with this many ranges, an entry is limited by the length of its URL
 
 	cmp_ok($most, '>', 400,
 		'512 ranges an entry: an entry with many ranges')

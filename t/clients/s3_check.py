@@ -1,10 +1,10 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Checks that a real object store makes before it handles a request, and that
-# moto lacks: the signature (AWS Signature Version 4, in the header or in the
-# URL), its time and scope, the SHA-256 of the signed body, and declared
-# checksums.  Uses only the standard library, except for checksums, and none of
-# the code under test.
+# moto does not make: the signature (AWS Signature Version 4, in the header or
+# in the URL), its time and scope, the SHA-256 of the signed body, and declared
+# checksums.  Uses only the standard library, except for checksums, and no code
+# under test.
 
 import base64
 import binascii
@@ -17,8 +17,8 @@ import urllib.parse
 
 from awscrt import checksums
 
-SKEW = 15 * 60                  # seconds that a clock may be off
-WEEK = 7 * 24 * 3600            # that a URL may be valid for
+SKEW = 15 * 60                  # maximum clock difference, in seconds
+WEEK = 7 * 24 * 3600            # maximum validity of a URL, in seconds
 
 ALGORITHM = 'AWS4-HMAC-SHA256'
 UNSIGNED = 'UNSIGNED-PAYLOAD'
@@ -188,7 +188,7 @@ def check_time(signed, now):
         raise Refused(403, 'AccessDenied', 'Request is not yet valid')
 
 
-# A client with a signed request must not be able to add headers to it.
+# A client with a signed request must not be able to add headers to the request.
 
 def check_names(request, signed):
     needed = {'host'} | {name for name in request.headers
@@ -253,7 +253,7 @@ def check_body(request, payload):
 def check(request, keys, region, now):
     """keys: { access key: (secret, session token or '') }"""
 
-    # a browser's preflight is not signed
+    # a browser's preflight request is not signed
 
     if request.method == 'OPTIONS':
         return

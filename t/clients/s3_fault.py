@@ -1,6 +1,6 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-# A proxy in front of a store that injects faults. t/lib/Test/Xet/S3Fault.pm
+# A proxy in front of a store, which injects faults.  t/lib/Test/Xet/S3Fault.pm
 # runs it and sends the rules.
 #
 #     python3 s3_fault.py PORT UPSTREAM_PORT CONTROL [CERTIFICATE KEY]
@@ -296,15 +296,15 @@ class Proxy:
         self.server = None
         self.writers = set()
         self.rules = {}
-        self.known = {}                 # also cleared rules
+        self.known = {}                 # includes cleared rules
         self.number = 0
         self.zero()
 
     def zero(self):
         self.seen = collections.deque(maxlen=SEEN_MAX)
-        self.connections = 0            # number since zero()
-        self.most = len(self.writers)   # maximum open at once
-        self.busy = 0                   # current requests
+        self.connections = 0            # connections since zero()
+        self.most = len(self.writers)   # maximum of concurrent connections
+        self.busy = 0                   # requests in progress
         self.most_busy = 0
         self.sent = 0
         self.got = 0
@@ -427,8 +427,8 @@ class Proxy:
                     return_when=asyncio.FIRST_COMPLETED)
 
                 # if the store has closed the connection, it may have sent an
-                # error response before; if the client has closed it, or a fault
-                # cuts it, the request ends
+                # error response before; if the client has closed the
+                # connection, or a fault cuts it, the request ends
 
                 if task.done() and not head.done() and task.exception():
                     if isinstance(task.exception(), ConnectionError):
@@ -492,7 +492,7 @@ class Proxy:
             await body.carry(pieces(up_reader, answer, True), writer, rule,
                              account, wait)
 
-        # the rest of a request that got an early response is discarded
+        # if the response came early, the rest of the request is discarded
 
         await asyncio.wait({task}, timeout=0.5)
 

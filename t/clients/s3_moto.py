@@ -6,8 +6,8 @@
 #     python s3_moto.py PORT KEYS REGION [ADDRESS]
 #
 # KEYS has the format of the credentials file of the AWS tools; each profile in
-# it has full access.  A section [clock] with "seconds" sets the clock ahead by
-# this number, for signatures and in the header Date.  Objects are in memory, so
+# it has full access.  If a section [clock] has "seconds", the clock is ahead by
+# this number, for signatures and in the Date header.  Objects are in memory, so
 # the store is not restarted in tests; signals control it:
 #
 #     USR1  closes the port and resets all connections
@@ -28,7 +28,7 @@ import threading
 import time
 import traceback
 
-# bucket names are in paths, or in host names below these domains
+# bucket names may be in paths, or in host names below these domains
 
 os.environ.setdefault('AWS_ACCESS_KEY_ID', 'unused')
 os.environ.setdefault('AWS_SECRET_ACCESS_KEY', 'unused')
@@ -75,7 +75,7 @@ class Handler(MotoRequestHandler):
         environ['CONTENT_LENGTH'] = str(len(body))
         environ.pop('HTTP_TRANSFER_ENCODING', None)
 
-        # moto checks that the object exists, and then writes: without the
+        # moto checks whether the object exists, and then writes: without the
         # lock, concurrent requests would defeat If-None-Match
 
         lock = (contextlib.nullcontext() if self.command in ('GET', 'HEAD')
@@ -131,7 +131,7 @@ class Handler(MotoRequestHandler):
     def date_time_string(self, timestamp=None):
         return super().date_time_string(time.time() + self.server.clock)
 
-    # werkzeug logs escape codes for terminals, and the signature in a URL
+    # werkzeug would log terminal escape codes, and the signature in a URL
 
     def log_request(self, code='-', size='-'):
         print('%s %s %s' % (self.command, self.path.partition('?')[0],

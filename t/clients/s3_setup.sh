@@ -2,18 +2,18 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Installs the stores of Test::Xet::S3 into BUILD/s3 (build):
+# Installs the stores for Test::Xet::S3 into BUILD/s3 ("build" by default):
 #
 #     sh t/clients/s3_setup.sh BUILD moto               for CI, by setup.sh
 #     sh t/clients/s3_setup.sh BUILD                    all
 #     sh t/clients/s3_setup.sh BUILD garage radosgw     some
 #
-# moto needs python3-venv.  The others are too heavy for every test run:
-# s3proxy needs java and mvn; garage and s3s need a cargo newer than that of
-# Debian 12 or 13. radosgw is unpacked from Debian's packages into BUILD/s3,
-# without changing the system, and needs the package lists (apt-get update).  A
-# store that is unavailable is reported, and is no error.  An installed store
-# is not installed again.
+# moto needs python3-venv.  The other stores are too heavy for every test run:
+# s3proxy needs java and mvn; garage and s3s need a newer cargo than Debian 12
+# and 13 have.  radosgw is unpacked from Debian packages into BUILD/s3, without
+# changes to the system, and needs the package lists (apt-get update).  An
+# unavailable store is reported, but is not an error.  An installed store is not
+# installed again.
 
 set -eu
 
@@ -41,8 +41,8 @@ have()
 }
 
 
-# moto with S3 as its only service; awscrt computes checksums; boto3 is a client
-# for tests.
+# moto, configured for S3 only; awscrt computes checksums; boto3 is a client for
+# the tests.
 
 install_moto()
 {
@@ -58,8 +58,8 @@ install_moto()
 }
 
 
-# A debug build takes a third of the build time of an optimized one, and is fast
-# enough for tests.
+# A debug build takes a third of the build time of an optimized build, and is
+# fast enough for tests.
 
 install_crate()
 {
@@ -111,8 +111,8 @@ install_s3proxy()
 }
 
 
-# The packages that mon, osd and the gateway need and the system lacks, without
-# those that manage disks.
+# Unpacks the packages that mon, osd and the gateway need and the system does
+# not have, except for packages that manage disks.
 
 install_radosgw()
 {

@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Tests the behaviour of the stores of Test::Xet::S3, and prints the table of
+# Tests the behavior of the stores of Test::Xet::S3, and prints the table for
 # t/README.md.
 #
 #     perl t/clients/s3_table.pl            all installed stores
@@ -225,7 +225,7 @@ sub column {
 	undef $s3;
 }
 
-# Restores object x, which the row before may have changed.
+# Restores object x, which the previous row may have changed.
 
 sub again {
 	my $r = get('x');
@@ -278,7 +278,7 @@ sub same {
 	return keys %cells == 1 ? "$_[0], all" : join(', ', @_);
 }
 
-# Checks whether a refused upload was stored nevertheless.
+# Checks whether a refused upload was stored anyway.
 
 sub stored {
 	my ($r) = @_;
@@ -302,7 +302,8 @@ sub exists_put {
 		headers => { 'If-None-Match' => '*' }));
 }
 
-# Returns the maximum of ten races, because a single race may not show a fault.
+# Returns the maximum over ten races, because a single race may not show a
+# fault.
 
 sub won {
 	my $most = 0;
@@ -456,7 +457,7 @@ sub half {
 	return $s3->get($name)->{status} == 200 ? 'yes' : 'no';
 }
 
-# A response with status 200 may have an error in its body.
+# The body of a response with status 200 may have an error.
 
 sub copied {
 	my ($r) = @_;

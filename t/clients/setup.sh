@@ -1,14 +1,14 @@
 #!/bin/sh
 
-# Installs the real clients into BUILD (build).  These are hf_xet for Python
-# into venv, and @huggingface/hub for Node into npm, with a newer Node where
-# the system's is too old.  Into clients go huggingface_hub, the packages built
-# on it (datasets, 570 MB), an older hf_xet for t/clients/matrix.t, and the
-# ztensor package in three releases.  The validator of docker/kubernetes goes
-# into kubernetes, and one of the S3 test stores into s3/moto, by s3_setup.sh.
+# Installs the real clients into BUILD ("build" by default): hf_xet for Python
+# into venv, and @huggingface/hub for Node into npm, with a newer Node if the
+# system's Node is too old.  The folder "clients" gets huggingface_hub, packages
+# built on it (datasets, 570 MB), an older hf_xet for t/clients/matrix.t, and
+# three releases of the ztensor package.  "kubernetes" gets the validator for
+# docker/kubernetes, and s3/moto gets one of the S3 test stores, by s3_setup.sh.
 #
-# With "all" as the second argument it also installs the older releases of
-# "make clients", and xtool where there is a cargo.  An installed client is not
+# If the second argument is "all", the script also installs the older releases
+# for "make clients", and xtool if there is a cargo.  An installed client is not
 # installed again: "newest" is the newest release at that time.
 #
 # Needs python3-venv, node and npm.
@@ -26,7 +26,7 @@ all="1.1.3 1.1.5 1.1.10 1.2.0 1.3.2 1.4.3 1.5.2 1.6.0 1.7.1"
 mkdir -p "$build/clients"
 
 
-# $1: folder; $2: packages to install (words); $3: module whose import shows
+# $1: folder; $2: packages to install (words); $3: a module to import as a check
 # that they are installed
 
 install_python()
@@ -52,7 +52,7 @@ install_node()
 }
 
 
-# Node 18 of Debian 12 aborts in Blob when a file is edited.  A newer Node is
+# In Debian 12, Node 18 aborts in Blob when a file is edited.  A newer Node is
 # available as an npm package that contains the binary.
 
 install_newer_node()
@@ -103,7 +103,8 @@ install_python "$build/clients/datasets" \
 install_node
 install_newer_node
 
-# for t/clients/ztensor.t: one writer for each container, with one numpy
+# for t/clients/ztensor.t: one writer per container version, and one shared
+# numpy
 
 install_python "$build/clients/ztensor" "numpy cffi" numpy
 
@@ -122,7 +123,7 @@ done
 
 [ "$what" = all ] || exit 0
 
-# xtool, the command of the Rust sources, if cargo is new enough.  An optimized
+# xtool, a command in the Rust sources, if cargo is new enough.  An optimized
 # build would take most of an hour, so this is a debug build.
 
 if [ ! -x "$build/clients/xtool/bin/xtool" ] && command -v cargo > /dev/null
@@ -135,7 +136,7 @@ then
         || echo "xtool: not built" >&2
 fi
 
-# for hub_matrix.pl: releases that still had the upload of a large folder
+# for hub_matrix.pl: releases that still have the upload of a large folder
 
 for version in 0.36.2 1.33.0; do
     install_python "$build/clients/huggingface_hub-$version" \
@@ -143,7 +144,7 @@ for version in 0.36.2 1.33.0; do
         || echo "huggingface_hub $version: not installed" >&2
 done
 
-# An old release without a wheel for a new Python is skipped.
+# Skips an old release that has no wheel for a new Python.
 
 for version in $all; do
     install_python "$build/clients/hf_xet-$version" "hf_xet==$version" \

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A TLS connection that a test controls by lines on the standard input: "send
-# HEX"; "read" (prints the received bytes in hex, as a line); "notify" (sends
-# close_notify, then closes the connection); "close" (closes it without
-# close_notify); "reset".
+# A TLS connection that a test controls with commands on standard input, one per
+# line: "send HEX"; "read" (prints the received bytes in hex, as a line);
+# "notify" (sends close_notify, then closes the connection); "close" (closes it
+# without close_notify); "reset".
 #
 #     tls_raw.py PORT PROTOCOL
 

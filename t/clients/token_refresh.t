@@ -5,7 +5,7 @@
 # Real clients whose token expires while they work: hf_xet, which requests
 # tokens from a token location, and huggingface_hub, which requests them from a
 # Hub.  A token is valid for four seconds, and each session pauses for longer
-# than that.
+# than four seconds.
 
 use warnings;
 use strict;
@@ -30,7 +30,7 @@ my $dir = tempdir(CLEANUP => 1);
 my @files = map { make_mix("$dir/file$_", $_, $size) } 1 .. 3;
 
 # --------------------------------------------------------------------------
-# hf_xet.  The subject of a token is the time at which it was made.
+# hf_xet.  The subject of a token is the time when the token was made.
 
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 300,
 	http => <<'EOC', locations => <<'EOL');
@@ -154,8 +154,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Checks the API requests since the last call: no single token was valid for all
-# of them, and no request was refused.
+# Checks the API requests since the last call: no token was valid during all of
+# them, and no request was refused.
 
 sub ages {
 	my ($name) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Files written by the ztensor package, one release for each container: the
-# server lists and verifies them, and returns each tensor as the package reads
-# it.
+# Files written by the ztensor package, one release per container version: the
+# server lists and verifies them, and returns the same tensors as the package
+# reads.
 
 use warnings;
 use strict;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Writes a file with the ztensor package, in the release found in PYTHONPATH,
-# and reads it back with the same release.  Prints the tensors as JSON, a line:
+# Writes a file with the release of the ztensor package in PYTHONPATH, and reads
+# it back with the same release.  Prints the tensors as a line of JSON:
 # {"tensors": {name: {"shape": [...], "sha256": "..."}}}.
 #
 #     ztensor_write.py FILE

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# clang's static analyzer reports nothing in src, except findings that are known
-# and explained to be false.
+# clang's static analyzer reports nothing in src, except for known findings that
+# are explained to be false.
 
 use warnings;
 use strict;

@@ -35,7 +35,7 @@ is($out, "dependencies: ok\n", 'unchanged tree: no error');
 
 my $http = 'src/http';
 
-# The line that is added to a file, and the error that reports it.
+# In each case: a file, the line that is added to it, and the expected error.
 
 for ([ 'src/core/xorb/xet_xorb.h', '#include "xet_xorb_chunks.h"',
 		qr/a circle of headers:/ ],

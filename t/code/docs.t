@@ -3,16 +3,16 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The documents match the code: directives, routes, error codes, log lines and
-# files are all documented, and the documents name no others.  Claims about
+# files are all documented, and everything documented exists.  Claims about
 # security have tests, configurations load, and examples run and print what the
 # document says.
 #
 # A comment <!-- MARK --> above a fenced block says how to test the block:
 #
 #     test           sh, python or perl: must run with exit status 0
-#     output         output of the block before; "…" is any text in a line
+#     output         output of the previous block; "…" is any text in a line
 #     nginx: LEVEL   a part of a configuration, at http or server level, or for
-#                    a location; an nginx block without mark is a complete
+#                    a location; an nginx block without a mark is a complete
 #                    nginx.conf
 #     recipe: NAME   sh, or nginx at http level: the blocks run one after the
 #                    other; docs/tls.md continues the recipes of docs/access.md
@@ -21,8 +21,8 @@
 #     quickstart     sh: t/ops/quickstart.t runs it
 #
 # Every nginx block is tested.  The blocks of a document run in order, in one
-# shell in an empty folder, with ENDPOINT, CONNINFO and STORE set.  Recipes run
-# on a new server, with TOKEN set.
+# shell in an empty folder, with ENDPOINT, CONNINFO and STORE set.  A recipe
+# runs on a new server, with TOKEN set.
 
 use warnings;
 use strict;
@@ -71,7 +71,7 @@ my $code = code(@http);
 my $sql = join('', map { text(s!^\Q$root/!!r) } glob("$root/sql/*.sql"));
 my $core = code(glob("$root/src/core/*/*.c $root/src/ztensor/core/*.c"));
 
-# Compares two sets of names, and reports names that are in only one of them.
+# Compares two sets of names, and reports names that only one set has.
 
 sub same {
 	my ($is, $said, $name) = @_;
@@ -119,7 +119,7 @@ for my $row (@{ module_table('directives') }) {
 	};
 }
 
-# Returns the default that a merge or an init of the configuration sets.
+# Returns the default that a merge or init function of the configuration sets.
 
 sub default_of {
 	my ($field) = @_;
@@ -137,7 +137,7 @@ sub default_of {
 	return value_c($2, uc($1));
 }
 
-# Converts a value in C: a number, a word of an enumeration, or a string.
+# Converts a value in C: a number, an enumeration constant, or a string.
 
 sub value_c {
 	my ($value, $kind) = @_;
@@ -289,7 +289,7 @@ while ($status_h =~ /X\((\w+), \s* "(\w+)", \s* (\d+),/gx) {
 	$codes{$2}{$3} = 1 unless $1 =~ /^(?:OK|AGAIN|DONE)$/;
 }
 
-# calls with a status; a query that finds nothing returns 404
+# calls with a status; a query that returns no row gives 404
 
 while ($code =~ /ngx_http_xet_\w+\(\s* \w+, \s* (?:\.status \s = \s)?
 	(NGX_HTTP_\w+|\d+), \s* (?:\.code \s = \s)? "(\w+)"/gx)
@@ -309,7 +309,7 @@ while ($code =~ /\{ \s* (\d\d\d), \s* "(\w+)", \s* "[^"]+" \s* \}/gx) {
 	$codes{$2}{$1 == 494 ? 400 : $1} = 1;
 }
 
-# errors of a Hub that PostgreSQL returns
+# Hub errors that PostgreSQL returns
 
 while ($sql =~ /(?:status := |hub_says\()(\d\d\d)[;,]\s+(?:code := )?'(\w+)'/g)
 {
@@ -336,14 +336,15 @@ while ($doc{'docs/api.md'} =~ /^\| `(\w+)` \| (\d+(?:, \d+)*) \|/mg) {
 	$coded{$1} = $2;
 }
 
-# a query without a row gives 500 if the server itself is at fault
+# a query that returns no row gives 500, not 404, if the server itself is at
+# fault
 
 delete $codes{internal_error}{404};
 
 same({ map { $_ => join(', ', sort keys %{ $codes{$_} }) } keys %codes },
 	\%coded, 'error codes');
 
-# error codes that the text mentions must exist
+# all error codes in the text must exist
 
 my %spoken = map { $_ => 1 } map { $doc{$_} =~
 	/\b\d\d\d `([a-z]+(?:_[a-z]+)+)`/g } @docs;
@@ -404,7 +405,7 @@ for my $name (@docs) {
 	is("@bad", '', "$name: links");
 }
 
-# the anchors that a web page of the document would have
+# returns the anchors that a web page of the document would have
 
 sub anchors {
 	my ($file) = @_;
@@ -432,7 +433,7 @@ for my $name (@docs) {
 	is("@bad", '', "$name: names");
 }
 
-# the life of a request: functions without their prefix, and functions of SQL
+# the life of a request: functions without their prefix, and SQL functions
 
 {
 	my ($life) = $doc{'docs/hacking.md'}
@@ -446,7 +447,7 @@ for my $name (@docs) {
 	}
 
 	# the first function of a row is in the file that the row names; "the
-	# same" also allows the files of the row above
+	# same" also allows the files of the previous row
 
 	my $row = '';
 
@@ -510,7 +511,7 @@ for my $name (@docs) {
 	is(join(', ', @bad), '', 'files named in the sources');
 }
 
-# traps of docs/protocol.md: each test listed for a trap names that trap
+# traps in docs/protocol.md: each test listed for a trap names this trap
 
 my %traps = $doc{'docs/protocol.md'} =~ /^\| (\d+) \| .* \| ([^|]*) \|$/mg;
 
@@ -648,7 +649,8 @@ sub prepare_conf {
 	is($status, 0, 'certificate') or diag($out);
 }
 
-# Replaces the paths and ports of an installed server by those of the test.
+# Replaces the paths and ports of an installed server by those of the test
+# server.
 
 sub here {
 	my ($text, $etc) = @_;
@@ -753,7 +755,7 @@ sub run_examples {
 	check_blocks($work, $status, @blocks);
 }
 
-# Checks that each block has run, and has printed what the document says.
+# Checks that each block has run, and that its output is as documented.
 
 sub check_blocks {
 	my ($work, $status, @blocks) = @_;
@@ -823,8 +825,8 @@ sub run_recipe {
 	check_blocks($work, $status // 'none', @blocks);
 }
 
-# Replaces what is not available in a test: the service manager, and the name of
-# the server.
+# Replaces parts that are not available in a test: the service manager, and the
+# name of the server.
 
 sub recipe_shell {
 	my ($work, $etc) = @_;
@@ -932,8 +934,8 @@ for my $name (@docs) {
 
 cmp_ok(scalar(keys %runs), '>=', 3, 'documents with examples');
 
-# examples that run xet gc use a second server, since examples also check the
-# health of the first one
+# examples that run xet gc use a second server, because examples also check the
+# health of the first server
 
 my $collector = Test::Xet->new(beside => $t, directives => {
 	xet_gc => 'on' });

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Every fuzz target runs over its corpus, without libFuzzer: an input that once
-# failed is tested again, and a target that no longer builds is noticed.
+# Every fuzz target runs over its corpus, without libFuzzer: inputs that once
+# failed are tested again, and targets that no longer build are noticed.
 
 ###############################################################################
 

@@ -132,8 +132,8 @@ $ports{$_}++ for map { split /\n/, slurp($_) } glob("$scratch/ports.*");
 is(keys %ports, 150, 'no port given twice');
 
 # --------------------------------------------------------------------------
-# tests that must fail; some of them run concurrently, while the template of the
-# database is created
+# tests that must fail; some of them run concurrently, while the database
+# template is created
 
 my %started;
 
@@ -221,7 +221,7 @@ our $c = $t->http_start('GET', '/large', undef, undef, rcvbuf => 4096);
 $c->read_some(100);
 EOF
 
-# nginx without the module, which would have masked the secret in the log
+# nginx without the module; the module would have masked the secret in the log
 
 start('secret', 'xet => 0, server => "set \$a\nxet_b;"', <<'EOF');
 $t->get('/?s=' . 'a1' x 22);

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The protocol client of the harness, and its generators of data: the client
-# accepts valid responses, and detects each violation of a rule.  The server is
-# a plain nginx with files as responses.
+# The harness's protocol client and its data generators: the client accepts
+# valid responses, and detects each violation of a rule.  The server is a plain
+# nginx whose responses are files.
 
 use warnings;
 use strict;
@@ -111,7 +111,7 @@ is($keyed->{xorbs}[0]{chunks}[0]{hash}, keyed_hash($key,
 	$sized->{chunks}[0]{hash}), 'a keyed chunk hash');
 
 # --------------------------------------------------------------------------
-# a server of files: two xorbs of 6 and 5 chunks of 1000 bytes
+# a server whose responses are files: two xorbs of 6 and 5 chunks of 1000 bytes
 
 my @xorbs = map {
 	make_xorb(random_bytes($_, $_ == 1 ? 6000 : 5000), sizes => [ 1000 ])
@@ -122,7 +122,7 @@ for (@xorbs) {
 	chmod(0755, $t->store() . '/xorbs');
 }
 
-# terms: first xorb 0-2, second 0-5, first 4-6
+# terms: chunks 0-2 of the first xorb, 0-5 of the second, 4-6 of the first
 
 my @parts = ([ 0, 0, 2 ], [ 1, 0, 5 ], [ 0, 4, 6 ]);
 my $content = join('', map {
@@ -338,7 +338,7 @@ $t->reload();
 broken(qr/Content-Type text/, 'content type', whole(), sub {});
 broken(qr/Accept-Ranges/, 'ranges of a plan', whole(), sub {});
 
-# every other connection gets another response
+# every other connection gets a different response
 
 $t->write_conf(undef, http => <<'EOF', locations => <<'EOF');
 map $connection $other {

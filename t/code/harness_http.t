@@ -2,8 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The HTTP client of the harness, against a plain nginx and against servers
-# that misbehave.
+# The harness's HTTP client, with a plain nginx and with servers that misbehave.
 
 use warnings;
 use strict;
@@ -159,7 +158,7 @@ $t->get('/t.txt');
 ok($t->wait_log(qr/GET \/t.txt/, 2, $from), 'log from an offset');
 
 # --------------------------------------------------------------------------
-# servers that misbehave; each gets one request
+# servers that misbehave; each server gets one request
 
 sub server {
 	my ($code, $timeout) = @_;

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # docs/openapi.yaml has exactly the routes of the router and the error statuses
-# of the core. schemathesis generates valid and invalid requests from it.  A
-# running server sends only responses that it describes.
+# of the core.  schemathesis generates valid and invalid requests from this
+# file.  A running server sends only responses that the file describes.
 
 use warnings;
 use strict;
@@ -30,7 +30,7 @@ my $yaml = slurp(root() . '/docs/openapi.yaml');
 my ($path_part) = $yaml =~ /^paths:\n(.*?)^components:$/ms;
 my ($response_part) = $yaml =~ /^  responses:\n(.*?)^  schemas:$/ms;
 
-# a path item is at its first path; other paths are aliases of it
+# a path item is defined at its first path; other paths are aliases of it
 
 my %items = $path_part =~ m!^  (/\S*):(?: &\w+)?\n((?:    .*\n)+)!gm;
 my %anchors = reverse $path_part =~ m!^  (/\S*): &(\w+)\n!gm;
@@ -103,7 +103,7 @@ cmp_ok(scalar(keys %core), '>', 8, 'the core has statuses');
 is(join(', ', grep { !$there{$_} } sort keys %core), '',
 	'all statuses of the core are described');
 
-# every reference resolves
+# every reference is defined
 
 my @dead;
 
@@ -150,7 +150,7 @@ my $zt = $t->upload(zt_file([ [ 't', { shape => [ 50 ],
 my @xorbs = map { @{ $_->{xorbs} } } @files;
 my @chunks = map { $_->{xorbs}[0]{chunks}[0]{hash} } @files;
 
-# a data URL as clients get it
+# a data URL, as clients get it
 
 my ($entry) = map { @$_ } values
 	%{ $t->get("/api/v1/reconstructions/$files[0]{hash}")->json()
@@ -165,7 +165,8 @@ $t->write_file('bodies/goes', join("\n", map { $t->upload(mix($_, 1000))
 	->{hash} } 4, 5));
 
 # --------------------------------------------------------------------------
-# a copy with the existing objects as examples, which schemathesis often uses
+# a copy of the document with existing objects as examples, because schemathesis
+# often uses examples
 
 my %known = (
 	File => [ map { $_->{hash} } @files ],
@@ -206,10 +207,10 @@ ok($copy =~ s!^(    FileIds:\n)!$1      example: ['@{[ join("', '",
 my $file = $t->write_file('openapi.yaml', $copy);
 
 # --------------------------------------------------------------------------
-# The stateful phase is not run, because there are no links.  Two checks are
+# The stateful phase is omitted, because there are no links.  Two checks are
 # omitted: that all invalid input is refused (negative_data_rejection), and that
-# all valid input is accepted.  Neither holds: nginx and the routes ignore
-# unknown arguments and headers, and a valid hash need not exist.
+# all valid input is accepted.  Neither is true here: nginx and the routes
+# ignore unknown arguments and headers, and a valid hash need not exist.
 
 $ENV{SCHEMATHESIS_HOOKS} = root() . '/t/clients/openapi_hooks.py';
 $ENV{XET_BODIES} = $t->dir() . '/bodies';
@@ -245,19 +246,19 @@ for my $line (split(/\n/, $t->read_file('met.log'))) {
 for my $path (sort keys %paths) {
 	for my $method (@{ $methods{$paths{$path}} }) {
 
-		# requests to this location are not in the access log
+		# the access log does not contain requests to this location
 
 		if ($path eq '/v1/telemetry') {
 			like($t->log(), qr!"$method $path !, "$method $path");
 			next;
 		}
 
-		# this server has no repos; t/api/delete.t tests them
+		# this server has no repos; t/api/delete.t tests repos
 
 		my $want = $method ne 'DELETE' ? 200
 			: $path =~ /repo/ ? 403 : 204;
 
-		# this server has no bucket; t/s3/grants.t tests one
+		# this server has no bucket; t/s3/grants.t tests buckets
 
 		$want = 404 if $path =~ m!/grant/!;
 

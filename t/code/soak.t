@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two minutes of t/soak/soak.pl, under ASan, half of the time with isolated
-# tenants; and half a minute of t/soak/hub.pl.  Each run has a new seed, and a
-# failure prints the seed and the steps that reproduce it.  One more run removes
-# a guard, and must fail.
+# Runs t/soak/soak.pl for two minutes, under ASan, half of the time with
+# isolated tenants; and t/soak/hub.pl for half a minute.  Each run has a new
+# seed, and a failure prints the seed and the steps that reproduce it.  One more
+# run removes a guard, and must fail.
 
 use warnings;
 use strict;
@@ -17,7 +17,7 @@ use FindBin;
 my $build = $ENV{XET_BUILD} || "$FindBin::Bin/../../build";
 my $nginx = "$build/nginx-address/nginx";
 
-# the number of seconds for each mode; each run takes some more to end
+# seconds per mode; each run needs some additional time to end
 
 my %modes = (repo => 50, token => 25, store => 25);
 
@@ -39,7 +39,8 @@ for my $mode (sort keys %modes) {
 	note($out[0], $out[-1]);
 }
 
-# a seed depends on timing, and may not show the fault on a busy machine
+# the effect of a seed depends on timing, so a seed may not show the fault on a
+# busy machine
 
 my ($status, @out);
 
@@ -70,7 +71,8 @@ sub soak {
 
 	my @lines;
 
-	# prints at once, so that an interrupted run has reported its findings
+	# prints immediately, so that an interrupted run has reported its
+	# findings
 
 	while (my $line = <$out>) {
 		print STDERR "# $mode: $line"

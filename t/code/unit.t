@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The unit tests of the core: a subtest for each program of "make unit".
+# The unit tests of the core: one subtest for each program of "make unit".
 
 ###############################################################################
 
@@ -16,7 +16,7 @@ use File::Basename qw/dirname/;
 
 ###############################################################################
 
-# A program that hangs fails by its own timeout, not by the timeout of its
+# A program that hangs is stopped by its own timeout, not by the timeout of its
 # caller.
 
 use constant TIMEOUT => 300;

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # conf/xet_hub.conf together with the API, with tokens, and with other features
-# of nginx and of the module: nginx's errors in the format of a Hub, the audit
-# log, $xet_route, pages of other origins, TLS, limits, content codings,
-# subrequests and log levels.
+# of nginx and of the module: nginx's errors in Hub format, the audit log,
+# $xet_route, pages of other origins, TLS, limits, content codings, subrequests
+# and log levels.
 
 use warnings;
 use strict;
@@ -186,7 +186,7 @@ $r = $t->http('DELETE', '/api/whoami-v2', who('alice'));
 is_deeply([ $r->{status}, $r->header_value('Allow') ], [ 405, 'GET, HEAD' ],
 	'405: which methods');
 
-# requests that clients send to detect a Hub are not logged as errors
+# requests that probe for a Hub are not logged as errors
 
 my $from = $t->log_size();
 
@@ -228,7 +228,7 @@ is($t->get('/api/models', \%plain)->{status}, 200, 'TLS: without one');
 told();
 
 # --------------------------------------------------------------------------
-# a token as a password: browsers also send it with requests that a page of
+# a token as a password: browsers send it even with requests that a page of
 # another origin triggers
 
 my %basic = (Authorization => 'Basic '
@@ -283,8 +283,8 @@ ok(wait_for(10, sub {
 }), 'and then: 200');
 
 # --------------------------------------------------------------------------
-# a front end that authenticates users: a user owns the name space of the same
-# name and those of xet_hub_owners
+# a front end that authenticates users: a user owns the name space with the
+# user's name, and those in xet_hub_owners
 
 sub front {
 	my ($user, $name, %o) = @_;
@@ -341,7 +341,8 @@ is($t->get('/team/api/models/alice/m', { %{ who('dan') },
 	'X-Owners' => 'alice' })->{status}, 200, 'with a token: they apply');
 
 # --------------------------------------------------------------------------
-# a token that the Hub issues for another token expires no later than that one
+# if the Hub issues a token for another token, the new token does not expire
+# later
 
 sub given {
 	return $t->get('/api/models/alice/m/xet-write-token/main', $_[0])
@@ -356,7 +357,7 @@ is(given({ Authorization => "Bearer $given->{accessToken}" })->{exp},
 told();
 
 # --------------------------------------------------------------------------
-# the Hub refuses a write from a page of another origin, if the browser names
+# the Hub refuses a write from a page of another origin, if the browser sends
 # the origin
 
 for my $case ([ 'https://evil.example', 403 ], [ 'null', 403 ],
@@ -386,8 +387,8 @@ for my $type ("text/html\r\n\r\n<script>", "a\nb", "a\x{e9}") {
 }
 
 # --------------------------------------------------------------------------
-# "me" is the caller, even in lists.  A moved repo is found even if its old name
-# occurs several times in the path.
+# "me" is the caller, in lists as well.  A moved repo is found even if its old
+# name occurs several times in the path.
 
 is_deeply([ sort map { $_->{id} } @{ $t->get('/api/models?author=me',
 	who('alice'))->json() } ], [ map { "alice/$_" } qw/ b1 b2 m / ],
@@ -412,7 +413,7 @@ for my $name (qw/ s d datas et /) {
 }
 
 # --------------------------------------------------------------------------
-# no token of "xet_token" can have the name of a Hub's repo
+# "xet_token" issues no token whose repo is named like a Hub repo in the store
 
 is($t->get("/token/write/$_")->{status}, 400, "no token for $_")
 	for '_hub/1', '_hub/', '_hub/1@x';
@@ -479,13 +480,14 @@ sub commit {
 		{ %{ who($who) }, 'Content-Type' => 'application/x-ndjson' });
 }
 
-# The lines of the audit log since the last call.
+# Returns the lines of the audit log since the last call.
 
 my $seen;
 
 sub lines {
 
-	# a line is written after its response and before the next request
+	# a line is written after its response and before the next request is
+	# handled
 
 	$t->get('/api/health');
 

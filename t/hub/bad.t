@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Invalid requests to a Hub: each gets its 4xx with a text in JSON, a code
-# where clients have an exception for it, and one line in the error log.
-# Nothing is changed, and no caller learns anything that belongs to others.
+# Invalid requests to a Hub: each gets a 4xx response with a text in JSON, a
+# code if clients have an exception for it, and one line in the error log.
+# Nothing is changed, and no caller learns anything about other users' data.
 
 use warnings;
 use strict;
@@ -37,8 +37,8 @@ my $bob = $t->auth('write', '@bob');
 my $reader = $t->auth('read', '@alice');
 my $ours = $t->auth('delete', '@alice');
 
-# Digests of all rows that callers can see.  Uploaded files without a commit are
-# not among them; the sweep deletes such files after a day.
+# Returns digests of all rows that callers can see.  Uploaded files without a
+# commit are not included; the sweep deletes such files after a day.
 
 sub state {
 	return join("\n", map { $t->sql('SELECT md5(coalesce(string_agg('
@@ -49,7 +49,8 @@ sub state {
 
 my $state;
 
-# Invalid requests: [ name, method, uri, body, status, code ], and the caller.
+# Checks an invalid request: [ name, method, uri, body, status, code ], and the
+# caller.
 
 sub bad {
 	my ($name, $method, $uri, $body, $status, $code, %o) = @_;
@@ -189,7 +190,7 @@ sub tree {
 			->json() });
 }
 
-# A token of the API for the repo, as clients get it.
+# Returns an API token for the repo, as clients get it.
 
 sub cas {
 	my ($who, $repo) = @_;
@@ -200,7 +201,7 @@ sub cas {
 }
 
 # --------------------------------------------------------------------------
-# a public and a private repo of alice, one of bob
+# alice and bob each have a public and a private repo
 
 for ([ $alice, name => 'm' ], [ $alice, name => 'p', private => \1 ],
 	[ $bob, name => 'b' ], [ $bob, name => 'q', private => \1 ])
@@ -260,7 +261,7 @@ for my $uri (map { "/api/models/alice/m/$_" } 'tree/no', 'commits/no',
 	bad($uri, 'GET', $uri, undef, 404, 'RevisionNotFound', reads => 1);
 }
 
-# writes by callers who may only read the repo
+# writes by callers with only read access
 
 for ([ 'POST', 'commit/main', lines(inline('x', 'y')) ],
 	[ 'POST', 'preupload/main', { files => [] } ],
@@ -302,7 +303,7 @@ bad('a forged token', 'GET', '/api/models/alice/m', undef, 401,
 	'invalid_token', who => { Authorization => 'Bearer hf_'
 		. ($alice->{Authorization} =~ s/^Bearer //r =~ s/.\z/!/r) });
 
-# a token of the API for one repo gives access to no name space or other repo
+# an API token for one repo gives no access to a name space or to another repo
 
 my $bound = cas($alice, 'alice/m');
 
@@ -339,7 +340,7 @@ for my $path ('a%0ab', '%7f', 'd%5c..%5ca.txt', '..%5ca.txt', '%ff%fe',
 		404, 'EntryNotFound', reads => 1);
 }
 
-# nginx resolves dots and slashes before the module sees the path.  Dots may
+# nginx resolves dots and slashes before the module gets the path.  Dots may
 # lead out of a folder, but not out of the files of the repo.
 
 is(text_of($alice, "/alice/m/resolve/main/$_"), 'hello', "$_ is a.txt")
@@ -663,7 +664,7 @@ good(commit($alice, 'alice/p', lfs_line('right', sha256_hex($right), 5000)),
 	'a claim that is true');
 ok(text_of($alice, '/alice/p/resolve/main/right') eq $right, 'its bytes');
 
-# knowing all names of a file does not give access to the file
+# knowing all names of a file does not give access to it
 
 bad('of another repo of his own', 'POST', '/api/models/alice/m/commit/main',
 	lines(lfs_line('x', sha256_hex($right), 5000)), 400, 'unknown_file');
@@ -711,7 +712,7 @@ bad('a URL: to get', 'PUT', $get, $right, 403, 'invalid_signature',
 	who => {});
 bad('other bytes', 'PUT', $put, 'lsf', 400, 'digest_mismatch', who => {});
 
-# a new key signs, and the old one is still accepted; then the old one is
+# a new key signs, and the old key is still accepted; then the old key is
 # removed
 
 my $keys = $t->read_file('token.key');

@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The size of a request to a Hub limits its cost in folders, rows and deletions.
-# A request that costs too much is refused before it writes a row; what others
-# write is counted.  Another tenant's commit waits for none of these requests.
+# The size of a Hub request limits its cost in folders, rows and deletions.  A
+# request that costs too much is refused before it writes a row; rows that other
+# requests write are counted.  Another tenant's commit does not wait for any of
+# these requests.
 
 use warnings;
 use strict;
@@ -68,7 +69,7 @@ attack('folders that are allowed, without end',
 	map { empty("f$_/" . join('/', map { 'd' } 1 .. 31) . '/f') }
 	1 .. 2000);
 
-# a realistic repo: a file in each of thousands of folders
+# a realistic repo: thousands of folders with one file each
 
 my $r = commit('m', map { empty("data/part-$_/year=2020/a.parquet") }
 	1 .. 1000);
@@ -76,7 +77,8 @@ my $r = commit('m', map { empty("data/part-$_/year=2020/a.parquet") }
 is($r->{status}, 200, 'a folder or two for each file') or diag($r->summary());
 
 # --------------------------------------------------------------------------
-# limits of a location: the body is refused at the point where it exceeds them
+# limits of a location: the body is refused at the point where it exceeds a
+# limit
 
 is(small('m', empty('a/b/c/d'))->{status}, 200, 'three folders');
 refused('four folders', 400, 'path_too_deep', empty('a/b/c/d/e'));
@@ -125,7 +127,7 @@ is($t->sql('SELECT count(*) FROM xet.hub_staged'), 0, 'nothing is staged')
 		$t->sql('SELECT count(*) FROM xet.hub_staged') == 0 });
 
 # --------------------------------------------------------------------------
-# commits that never end: the staged rows of a caller are bounded
+# commits that never end: the number of staged rows per caller is limited
 
 staged_most(150_000);
 
@@ -178,7 +180,7 @@ is($t->sql('SELECT count(*) FROM xet.hub_paths') - $were, 2,
 	'two new rows: a file and a folder');
 
 # --------------------------------------------------------------------------
-# bytes of metadata: the count is exact, and has limits
+# bytes of metadata: the count is exact, and is limited
 
 is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
 	'the count is exact');
@@ -238,8 +240,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# A commit is refused, or writes rows in proportion to its size.  Another
-# tenant's commit does not wait for it.
+# Checks that a commit is refused, or writes rows in proportion to its size; and
+# that another tenant's commit does not wait for it.
 
 sub attack {
 	my ($name, @ops) = @_;
@@ -250,7 +252,8 @@ sub attack {
 	my $n = 0;
 	my $worst = 0;
 
-	# one request more than a worker has sessions for such requests
+	# one request more than the worker's number of sessions for such
+	# requests
 
 	for (1 .. 5) {
 		my ($c, $len) = start_commit('', "m$_", @ops);

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # A commit names files by their SHA-256.  The server verifies such a claim by
-# reading the file, once for all commits that make a claim about it.  For false
-# claims of a caller, it reads no more bytes than the caller has uploaded.
+# reading the file, once for all commits with a claim about this file.  For a
+# caller's false claims, it reads no more bytes than the caller has uploaded.
 
 use warnings;
 use strict;
@@ -45,7 +45,7 @@ is($t->post("/cas/v1/xorbs/default/$xorb->{hash}", \$xorb->{bytes}, $cas)
 	->{status}, 200, 'a xorb');
 
 # --------------------------------------------------------------------------
-# many claims at once
+# many concurrent claims
 
 my $file = claim($times, $lie);
 my $before = bytes_read();
@@ -62,7 +62,7 @@ cmp_ok($read, '<', 1.5 * $file->{size}, 'the file was read once');
 is($t->sql('SELECT count(*) FROM xet.hub_proofs'), 0, 'no reader is left');
 
 # --------------------------------------------------------------------------
-# one commit after the other, each with the same claim
+# several commits in sequence, each with the same claim
 
 $before = bytes_read();
 
@@ -82,7 +82,7 @@ is(start_commit('right', $digest, $file->{size})->response()->{status}, 200,
 	'the right SHA-256, by now');
 cmp_ok(bytes_read() - $before, '<', $file->{size} / 2, 'reads nothing');
 
-# two valid claims at once, for two repos
+# two concurrent valid claims, for two repos
 
 is($t->sql('SELECT bytes FROM xet.hub_vain'), $file->{size},
 	'bytes read for a false claim are recorded once');
@@ -100,7 +100,8 @@ is($t->sql('SELECT bytes FROM xet.hub_vain'), $times * length($data),
 	'a valid claim is not recorded');
 
 # --------------------------------------------------------------------------
-# a caller whose false claims have cost more reads than the caller has uploaded
+# a caller whose false claims have caused more reads than the caller has
+# uploaded
 
 $t->sql('UPDATE xet.hub_vain SET bytes = bytes + 5368709120');
 $file = claim(4, $lie);
@@ -119,7 +120,7 @@ is(start_commit('late', $lie, $file->{size})->response()->{status}, 400,
 is($t->sql('SELECT bytes FROM xet.hub_vain'), $file->{size},
 	'the day has its own record');
 
-# a commit whose worker is gone delays other commits for a while
+# after a worker dies in the middle of a commit, other commits wait for a while
 
 $file = claim(5, sha256_hex($data x 5));
 $t->sql("INSERT INTO xet.hub_proofs SELECT id, 'another', '', size,"
@@ -133,7 +134,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# A file that repeats the xorb this many times, and the claim about it.
+# Returns a file that repeats the xorb this many times, and the claim about it.
 
 sub claim {
 	my ($times, $sha256) = @_;
@@ -162,7 +163,7 @@ sub start_commit {
 		'Content-Length' => length($body) }, $body, timeout => 120);
 }
 
-# Bytes that the worker has read, from disk or page cache.
+# Returns the number of bytes that the worker has read, from disk or page cache.
 
 sub bytes_read {
 	my $sum = 0;

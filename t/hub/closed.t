@@ -76,7 +76,7 @@ is($t->get("/cas/v1/chunks/default/$chunk", $given{nobody})->{status}, 200,
 # --------------------------------------------------------------------------
 
 # an upload whose commit is in progress completes before the change; an upload
-# that begins during the change comes after it
+# that begins during the change is handled after it
 
 my $session = $t->pg_session();
 
@@ -119,7 +119,7 @@ is($t->get(lfs('download'))->{body}, $old, 'the owner: by a URL of LFS');
 is($t->http('PUT', '/cas/v1/files', $mine{write}, \'mine')->{status}, 200,
 	'the owner: an upload');
 
-# the limits of the repo stay the same, and administrators still see its name
+# the limits of the repo do not change, and administrators still see its name
 
 is($t->sql("SELECT count(*) FROM xet.quotas WHERE kind = 'repo'"
 	. " AND owner = convert_to('" . store() . "', 'UTF8')"), 1,
@@ -141,7 +141,7 @@ $given{late} = token('read', {});
 is($t->get("/cas/v1/files/$fresh", $given{late})->{body}, $new,
 	'public again: a new token');
 
-# private twice has no further effect
+# making it private a second time has no further effect
 
 for (1 .. 2) {
 	is($t->http('PUT', "$info/settings", $alice, \'{"private":true}')
@@ -158,7 +158,8 @@ is($t->http('PUT', "$info/settings", $alice, \'{"private":true}')->{status},
 	200, 'private, and made so');
 is(store(), $name, 'private, and made so: nothing is revoked');
 
-# a deleted repo leaves no name in the store, and no later repo gets that name
+# a deleted repo leaves no name in the store, and no later repo gets the old
+# name
 
 my $names = $t->sql('SELECT max(store) FROM xet.hub_repos');
 
@@ -237,7 +238,8 @@ sub commit {
 			'application/x-ndjson' });
 }
 
-# The path of a signed URL: to download the old file, or to upload another one.
+# Returns the path of a signed URL: to download the old file, or to upload
+# another file.
 
 sub lfs {
 	my ($operation) = @_;
@@ -252,7 +254,7 @@ sub lfs {
 		=~ m!^http://[^/]+(/.*)! ? $1 : undef;
 }
 
-# The hash of the first chunk of a file, which clients send in dedup queries.
+# Returns the hash of a file's first chunk, which clients send in dedup queries.
 
 sub chunk_of {
 	my ($path) = @_;

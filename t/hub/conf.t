@@ -2,12 +2,12 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The files of conf with tokens: nginx.conf with xet_location.conf,
-# xet_hub.conf and the mirror of another Hub.  Two tenants and an anonymous
-# caller send requests, directly and through a cache that keeps every response
-# that it may.  A private repo and a missing one look alike on all routes, in
-# all headers.  Tokens and URLs of a repo are useless for a later repo of the
-# same name.  A repo that became private is in no cache.
+# The files of conf with tokens: nginx.conf with xet_location.conf, xet_hub.conf
+# and the mirror of another Hub.  Two tenants and an anonymous caller send
+# requests, directly and through a cache that keeps every response that it may
+# keep.  A private repo and a missing one look alike on all routes, in all
+# headers.  Tokens and URLs of a repo are useless for a later repo of the same
+# name.  A repo that became private is in no cache.
 
 use warnings;
 use strict;
@@ -30,7 +30,7 @@ plan(skip_all => 'nginx without sub')
 my $json = JSON::PP->new()->canonical();
 
 # --------------------------------------------------------------------------
-# another Hub, which everyone may write to
+# another Hub, to which everyone may write
 
 my $far = Test::Xet->new(Test::Xet::Table::hub());
 
@@ -67,7 +67,8 @@ for my $kind (qw/ model dataset space /) {
 	$oid{"${kind}s"} = $t->get("/api/${kind}s/alice/secret", $alice)
 		->json()->{sha};
 
-	# the old name of a renamed repo leads no other caller to the new name
+	# the old name of a renamed repo does not lead other callers to the new
+	# name
 
 	create('alice', 'was', type => $kind, private => 1);
 	is(send_json('POST', '/api/repos/move', $alice, { fromRepo =>
@@ -82,7 +83,7 @@ my $xet = $t->head('/alice/secret/resolve/main/d/f.bin', $alice)
 	->header_value('X-Xet-Hash');
 
 # With a mirror, the server requests both names from the other Hub, and returns
-# that Hub's responses.
+# the responses of the other Hub.
 
 for my $mirror (0, 1) {
 	$t->write_conf(conf('alice team; bob team;', $mirror));
@@ -113,7 +114,7 @@ for my $kind (qw/ models datasets spaces /) {
 	}
 }
 
-# lists do not name the private repo or the missing one
+# lists name neither the private repo nor the missing one
 
 for my $uri ('/api/models?author=alice', '/api/datasets?search=secret',
 	'/api/spaces', '/api/buckets/alice', '/', '/alice', '/models',
@@ -198,8 +199,8 @@ given_out('another one: its file', { %old, hash => $new{hash},
 is($t->get("/cas/v1/files/$new{hash}", $new{read})->{body}, $new{data},
 	'another one: a token of that repo reads it');
 
-# a signed URL is valid for its own data until it expires, as in
-# docs/security.md, and for no other data
+# a signed URL is valid for its own data until it expires, as docs/security.md
+# says, and for no other data
 
 $r = data(\%old, $old{xorb});
 is_deeply([ @$r{qw/ status body /} ], [ 206, $old{bytes} ],
@@ -214,7 +215,7 @@ given_out('the same bytes', \%old, 404);
 is($t->get('/team/again/resolve/main/the%20same', $bob)->{body}, $old{data},
 	'the same bytes: bob reads them');
 
-# a token of a repo, used at the Hub
+# a token of a repo, used for requests to the Hub
 
 for my $token (qw/ read write /) {
 	is($t->get($_, $old{$token})->{status}, 404, "the old $token token: $_")
@@ -278,7 +279,7 @@ for my $state ('private', 'public', 'private again', 'public again', 'gone') {
 			"$state: what $name was given: by a hash");
 	}
 
-	# the first caller has access, and fills the cache
+	# the first caller has access, and its request fills the cache
 
 	for my $name (qw/ alice nobody /) {
 		my $sees = $there || $name eq 'alice' && $state ne 'gone';
@@ -330,8 +331,8 @@ for my $uri (grep { !/$commit/ } @far) {
 is($t->get($far[1])->{body}, 'from afar',
 	'the mirror: gone: a commit is kept, as docs/hub.md says');
 
-# a remote repo under the name of a local owner does not replace the local
-# repo, and callers without access to the local repo do not see it
+# a remote repo with the name of a local repo does not replace the local repo,
+# and callers without access to the local repo do not see the remote repo
 
 $far->post('/api/repos/create', \'{"name":"secret","organization":"alice"}');
 is(commit({}, 'models', 'alice/secret', [ $far ], 'd/f.bin' => 'of afar')
@@ -366,8 +367,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# conf/nginx.conf with tokens and a mirror, as in the documents, and a cache in
-# front of the server.
+# Returns conf/nginx.conf with tokens and a mirror, as documented, and a cache
+# in front of the server.
 
 sub conf {
 	my ($owners, $mirror) = @_;
@@ -441,8 +442,8 @@ sub ndjson {
 		. "\n" } @lines), 'application/x-ndjson');
 }
 
-# Commits files to a repo.  If the first of @files is a reference, it holds the
-# harness of another server, which then gets the commit.
+# Commits files to a repo.  If the first of @files is a reference, it is the
+# harness of another server, to which the commit is sent.
 
 sub commit {
 	my ($who, $type, $repo, @files) = @_;
@@ -459,7 +460,8 @@ sub commit {
 			sort keys %files));
 }
 
-# [ method, path with % for the repo, body, type of the body or for Accept ]
+# Returns [ method, path with % for the repo, body, type of the body or for
+# Accept ] for each route that reads.
 
 sub reads {
 	my ($type) = @_;
@@ -568,7 +570,7 @@ sub headers {
 }
 
 # Creates a private repo of the team with a file; returns tokens and URLs that
-# its creator has got for it.
+# its creator got for it.
 
 sub team {
 	my ($name, $data) = @_;
@@ -623,7 +625,7 @@ sub team {
 	return %given;
 }
 
-# The response to a signed URL, with the xorb in it replaced.
+# Returns the response to a signed URL in which the xorb has been replaced.
 
 sub data {
 	my ($given, $xorb) = @_;

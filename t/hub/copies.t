@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Files that get into a repo of a Hub without an upload to that repo: copies of
-# files of another repo, if the caller may read that repo and the server has
-# computed their SHA-256; or files in the request that creates the repo.
+# Files that get into a Hub repo without an upload to this repo: copies of files
+# of another repo, if the caller may read that repo and the server has computed
+# their SHA-256; or files in the request that creates the repo.
 
 use warnings;
 use strict;
@@ -44,7 +44,7 @@ my $bob = $t->auth('delete', '@bob');
 my $reader = $t->auth('read', '@alice');
 
 # --------------------------------------------------------------------------
-# a repo of alice with a history, which everyone may read, and a private one
+# a repo of alice with a history, readable by everyone, and a private repo
 
 for ([ $alice, 'm' ], [ $alice, 'p', private => \1 ], [ $alice, 'to' ],
 	[ $bob, 'b' ], [ $bob, 'q', private => \1 ])
@@ -70,7 +70,7 @@ my $bobs = entry($bob, 'bob/q', 'secret')->{xetHash};
 my $hello = [ $hash{'a.txt'}, sha256_hex('hello') ];
 my $secret = [ $hash{secret}, sha256_hex('of alice') ];
 
-# a commit can use the file only after it was copied
+# a commit can name the file only after it was copied
 
 is(commit($bob, 'bob/b', lfs_line('x', $hello->[1]))->{status}, 400,
 	'nobody names the file of another repo');
@@ -116,7 +116,7 @@ for ([ 'another SHA-256', $hello->[0], sha256_hex('hallo') ],
 		"$name: the other one is not reported");
 }
 
-# uploaded, and in no commit
+# uploaded, but not in any commit
 
 my $loose = lfs_put($alice, 'alice/m', 'uploaded');
 
@@ -137,7 +137,7 @@ is($t->sql('SELECT count(*) FROM xet.repo_files'), $before + 2,
 	'no repo has got a file');
 
 # --------------------------------------------------------------------------
-# who may copy
+# permissions for copies
 
 for ([ 'a private repo of another', $bob, 'alice/p', 'bob/b', 404,
 		'RepoNotFound' ],
@@ -194,7 +194,7 @@ is(post($alice, '/api/repos/move', { fromRepo => 'alice/m2',
 	toRepo => 'alice/m' })->{status}, 200, 'the source moves back');
 
 # --------------------------------------------------------------------------
-# a limit
+# a quota
 
 my $store = store('bob/b');
 
@@ -244,7 +244,7 @@ is($t->sql("SELECT count(*) FROM xet.repo_files WHERE subject IS NULL"), 0,
 	'each place counts for a subject');
 
 # --------------------------------------------------------------------------
-# many copies at once, and repos that are deleted meanwhile
+# many concurrent copies, and repos that are deleted in the meantime
 
 my @all = map { $_->response() } map { start_copies($bob, 'alice/m', 'bob/b',
 	$_ % 2 ? ($six, $five, $hello) : ($hello, $five, $six)) } 1 .. 20;
@@ -279,8 +279,8 @@ is(text($bob, 'bob/b', 'went'), 'gone 1', 'stays');
 is("$all[0]{status} $all[1]{status}", '200 404', 'deleted, then not there');
 is($all[1]->header_value('X-Error-Code'), 'RepoNotFound', 'as no repo is');
 
-# a request copies two files into a bucket while a batch adds the same files to
-# the bucket in another order
+# a request copies two files into a bucket; at the same time a batch adds these
+# files to the bucket in another order
 
 {
 	is(create($alice, name => 'two')->{status}, 200, 'two files');
@@ -327,7 +327,7 @@ is($all[1]->header_value('X-Error-Code'), 'RepoNotFound', 'as no repo is');
 	$t->sql('DELETE FROM xet.hub_staged');
 }
 
-# files without a commit are deleted after a day
+# files that are not in a commit are deleted after a day
 
 is(copied($alice, 'alice/m', 'bob/b', $six), '403', 'not by another');
 $t->sql("UPDATE xet.hub_loose SET since = now() - interval '2 days'");
@@ -418,8 +418,8 @@ my ($won) = grep { $all[$_ - 1]{status} == 200 } 1 .. 8;
 is(text($alice, 'alice/race', 'n'), "of $won", 'with its file');
 empty('one of eight');
 
-# the client disconnects while the repo is created: the repo and its files exist
-# in the end, and no staged rows are left
+# the client disconnects while the repo is created: in the end the repo and its
+# files exist, and no staged rows are left
 
 {
 	my $session = $t->pg_session();
@@ -546,7 +546,7 @@ is(commit($bob, 'alice/c', copy('x', 'e'))->{status}, 403,
 is($t->get('/api/models/alice/c', $alice)->json()->{sha}, $last,
 	'paths: nothing was changed');
 
-# a file that only the copy's path refers to is kept by the sweep
+# a file that is referenced only by the path of the copy is kept by the sweep
 
 $t->sql("UPDATE xet.hub_loose SET since = now() - interval '2 days'");
 $t->sql('SELECT xet.sweep()');
@@ -615,7 +615,7 @@ sub start_delete {
 		'Content-Length' => length($text) }, $text, timeout => 60);
 }
 
-# The SHA-256 of the files that were not copied, or the status.
+# Returns the SHA-256 of the files that were not copied, or the status.
 
 sub copied {
 	my ($who, $from, $to, @files) = @_;
@@ -631,7 +631,7 @@ sub copied {
 	return join(' ', map { $_->{sha256} } @{ $said->{failed} });
 }
 
-# The statement of a batch that adds one of the two files to the bucket.
+# Returns the statement of a batch that adds one of the two files to the bucket.
 
 sub taken_by_batch {
 	my ($n, $digest) = @_;
@@ -646,7 +646,7 @@ sub taken_by_batch {
 		. " '{}', true, ''), $upload, 1)";
 }
 
-# Starts requests that wait for a lock of the statement, in this order; returns
+# Starts requests, in this order, that wait for a lock of the statement; returns
 # their responses.
 
 sub meets {
@@ -700,7 +700,7 @@ sub text {
 	return $r->{status} == 200 ? $r->{body} : $r->{status};
 }
 
-# A token of the API for the repo, as clients get it.
+# Returns an API token for the repo, as clients get it.
 
 sub cas {
 	my ($who, $repo) = @_;
@@ -719,7 +719,7 @@ sub start_create {
 		'Content-Length' => length($text) }, $text, timeout => 60);
 }
 
-# A file in the body of the request that creates a repo.
+# Returns a file for the body of a request that creates a repo.
 
 sub stands {
 	my ($path, $data) = @_;

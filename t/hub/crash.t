@@ -5,8 +5,8 @@
 # Crashes of a Hub while clients write to it: of workers, of nginx, of
 # PostgreSQL, and of its sessions.  A client that gets no response or a server
 # error retries until it succeeds.  In the end every repo and bucket has the
-# contents that were acknowledged to its writer.  No commit exists twice or
-# in part, and no temporary data is left.
+# contents that were acknowledged to its writer.  No commit exists twice or in
+# part, and no temporary data is left.
 
 use warnings;
 use strict;
@@ -49,7 +49,7 @@ my $crowd = Test::Xet::Crowd->new(files => {
 $crowd->fork_off(\&write_something, $_) for 1 .. $writers;
 
 # --------------------------------------------------------------------------
-# crashes, each after every writer has made progress since the one before
+# crashes, each after every writer has made progress since the previous crash
 
 my %stroke = (
 	'a worker' => sub { $t->kill_worker('KILL') },
@@ -181,7 +181,7 @@ ok($sum && $sum->{faults} == 0, 'the store has no faults')
 
 $t->done();
 
-# --------------------------------------------------------------------------
+# a writer, in a separate process
 # a writer, in a process of its own
 
 # Repeats one write until it is acknowledged, and then records it.
@@ -260,7 +260,7 @@ sub until_done {
 	die "$name: not done\n";
 }
 
-# Three files with the same bytes.
+# Commits three files with the same bytes.
 
 sub commit_set {
 	my ($who, $n) = @_;
@@ -379,13 +379,13 @@ sub history {
 		split(/\n/, slurp($crowd->{history}));
 }
 
-# The last write of each writer.
+# Returns the last write of each writer.
 
 sub done {
 	return map { ($_->[0] => $_->[1]) } history();
 }
 
-# The files of a tree, by their SHA-256; files of a bucket are read to compute
+# Returns the files of a tree by their SHA-256; bucket files are read to compute
 # it.
 
 sub tree {
@@ -432,7 +432,7 @@ sub commits {
 	return @commits;
 }
 
-# Commits whose set is incomplete, or whose files differ.
+# Returns commits whose set of files is incomplete or whose files differ.
 
 sub halves {
 	my ($who) = @_;

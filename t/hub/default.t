@@ -5,8 +5,8 @@
 # The configurations that users get: the recipe of docs/hub.md, and the files
 # that xet-setup and the container write, each with tokens.  On all routes of
 # /api/ and /cas/, nobody can read, guess or register data of a private repo:
-# neither with the token of another user, nor with a token for another repo, nor
-# with a token that the Hub gave to an anonymous caller for a public repo.
+# neither with another user's token, nor with a token for another repo, nor with
+# a token that the Hub gave to an anonymous caller for a public repo.
 
 use warnings;
 use strict;
@@ -57,7 +57,7 @@ done_testing();
 # --------------------------------------------------------------------------
 # the configurations
 
-# conf/nginx.conf with the server of docs/hub.md, without the lines for TLS.
+# Returns conf/nginx.conf with the server of docs/hub.md, without the TLS lines.
 
 sub conf_recipe {
 	my ($t) = @_;
@@ -77,7 +77,7 @@ sub conf_recipe {
 	return $text;
 }
 
-# Runs functions of a script in docker/ with these variables; returns their
+# Runs functions of a script in docker/ with these variables; returns the
 # output.
 
 sub of_script {
@@ -169,7 +169,7 @@ sub given {
 	return { Authorization => 'Bearer ' . $r->json()->{accessToken} };
 }
 
-# A repo with a file, uploaded as clients do.
+# Creates a repo with a file, uploaded as clients do.
 
 sub repo {
 	my ($t, $who, $name, $private, $data) = @_;
@@ -230,7 +230,7 @@ sub attack {
 		$secret, "$conf: alice reads it");
 }
 
-# Responses for an existing file and for a missing one are alike.
+# Checks that responses for an existing file and for a missing one are alike.
 
 sub reads {
 	my ($name, $t, $who, $base, $file, $known) = @_;
@@ -258,7 +258,7 @@ sub reads {
 		my @told = map { $t->http($method, "$base/$_", $who) } $path,
 			$path =~ s/$hash|$xorb|$known/$none/r;
 
-		# a failed test does not print bytes of files
+		# short() keeps file contents out of the test output
 
 		is(short($told[0]), short($told[1]) =~ s/$none/$hash/gr,
 			"$name: $method $base/" . $path =~ s/[0-9a-f]{64}/_/r);
@@ -275,12 +275,12 @@ sub short {
 }
 
 # Guessed contents: the response does not reveal whether they exist, and only
-# data that were sent are registered.
+# data that was sent is registered.
 
 sub writes {
 	my ($name, $t, $who, $base, $file, $secret) = @_;
 
-	# a part that was not sent before with the same token
+	# a part that was not sent with this token before
 
 	my $r = $t->http('PUT', "$base/v1/files", $who, \substr($secret,
 		$base eq '/api' ? 0 : length($secret) / 2,
@@ -294,7 +294,7 @@ sub writes {
 		like($r->{status}, qr/^40[134]$/, "$name: PUT $base/v1/files");
 	}
 
-	# a caller can't name a xorb without having its bytes
+	# a caller can't name a xorb without its bytes
 
 	my $guess = make_shard({ files => [ { verification => JSON::PP::true,
 		terms => [ { xorb => $file->{xorbs}[0]{hash}, start => 0,
@@ -405,7 +405,7 @@ sub commit {
 }
 
 # --------------------------------------------------------------------------
-# the documented use works
+# the documented usage works
 
 sub works {
 	my ($conf, $t) = @_;

@@ -46,7 +46,7 @@ my @paths = ('a', 'b', 'x y', 'd', 'd/a', 'd/b', 'd/e', 'd/e/a', 'd/e/f/a',
 	'd/e/f/b', 'g/h/i/a', 'g/h', 'g/z', 'd.a', 'd0',
 	map { sprintf('w/%02d', $_) } 1 .. 15);
 
-# Commits by id: { files => { path => number of data }, made => { path => id },
+# Commits by id: { files => { path => index of data }, made => { path => id },
 # parent, n, title }.  Heads and tags by name.
 
 my (%commits, %heads, %tags);
@@ -174,8 +174,8 @@ sub act_commit {
 	return $branch;
 }
 
-# A random valid operation of a commit, and [ path, data ] for each file that it
-# changes.
+# Returns a random valid operation for a commit, and [ path, data ] for each
+# file that it changes.
 
 sub operation {
 	my ($rng, $files, $seen) = @_;
@@ -202,7 +202,8 @@ sub operation {
 
 		return () if grep { m!^\Q$folder\E/! } keys %$seen;
 
-		# later operations of this commit use no path below the folder
+		# later operations of this commit do not use paths below the
+		# folder
 
 		$seen->{$_} = 1 for grep { m!^\Q$folder\E/! } @paths;
 
@@ -303,7 +304,7 @@ sub commit {
 		{ 'Content-Type' => 'application/x-ndjson' });
 }
 
-# A branch, a tag, or any commit of the history.
+# Returns a branch, a tag, or any commit of the history.
 
 sub any {
 	my ($rng) = @_;
@@ -334,7 +335,7 @@ sub above {
 sub wrong { $errors .= "$_[0]; " }
 
 # --------------------------------------------------------------------------
-# all that the Hub reports about a revision matches the model
+# everything that the Hub reports about a revision matches the model
 
 sub check {
 	my ($rng, $rev) = @_;

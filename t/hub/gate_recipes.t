@@ -3,10 +3,10 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The permission test (t/rights/expect.def) with the recipes of docs/access.md,
-# docs/tls.md and docs/directives.md: tokens alone, another service that
-# decides, a front end that authenticates users, and callers that own all name
-# spaces.  In one more recipe the server has only the public half of the token
-# key, with an issuer and an audience.
+# docs/tls.md and docs/directives.md: just tokens, another service that decides,
+# a front end that authenticates users, and callers that own all name spaces.
+# In one more recipe the server has only the public half of the token key, with
+# an issuer and an audience.
 
 use warnings;
 use strict;
@@ -110,7 +110,7 @@ sub gate {
 	});
 }
 
-# The other service: it accepts or refuses callers, and returns their names.
+# Returns the other service, which accepts or refuses callers and names them.
 
 sub check {
 	my ($who) = @_;
@@ -127,7 +127,7 @@ server {
 EOC
 }
 
-# The recipe of docs/hub.md, with the map of the recipe of xet_hub_owners.
+# Uses the recipe of docs/hub.md, with the map from the xet_hub_owners recipe.
 
 sub owners {
 	my ($t) = @_;

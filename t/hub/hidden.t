@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Response times do not reveal whether a private name exists.  For a caller
-# without access, each function of the catalog that a route of a Hub calls makes
-# the same look-ups in the same tables for a private repo, for the former name
-# of a private repo, and for a name that never existed.
+# without access, each SQL function that a Hub route calls makes the same
+# look-ups in the same tables for a private repo, for the former name of a
+# private repo, and for a name that never existed.
 
 use warnings;
 use strict;
@@ -43,7 +43,7 @@ ANALYZE;
 EOF_SQL
 
 # The callers: bob, an anonymous caller, and a caller with the token of another
-# repo.  Then the other parameters, by name.
+# repo.  Below are the other parameters, by name.
 
 my %who = (bob => "false, '{bob}', true, ''",
 	nobody => "false, '{}', true, ''",
@@ -58,7 +58,7 @@ my %value = (rev => "'main'", path => "'x'", blobs => 'true',
 	writes => 'true', act => 'NULL', seen => 'NULL', metadata => 0,
 	counted => 'true', part => 10, rest => 'NULL');
 
-# These functions read many repos, or only the name space.
+# These functions read many repos, or the name space only.
 
 my %none = map { $_ => 1 } qw/ hub_list hub_page_list /;
 my %called = map { $_->{name} => 1 } @{ module_table('statements') };
@@ -97,7 +97,7 @@ for my $f (@functions) {
 	}
 }
 
-# Look-ups by table, and the rows that they read; counted in the second run,
+# Look-ups by table, and the numbers of rows read; counted in the second run,
 # when all plans exist.
 
 my @work = $t->sql(<<'EOF_SQL'

@@ -142,7 +142,7 @@ is($t->get('/me/m/resolve/main/in.txt')->{body}, 'inline', 'inline: bytes');
 is($t->get('/me/m/resolve/main/in0')->{body}, '', 'inline: none');
 
 # --------------------------------------------------------------------------
-# claims
+# claims of a SHA-256
 
 create(name => 'other');
 is(commit('me/other', lfs_line('s', sha256_hex('hello'), 5))->{status}, 400,
@@ -153,7 +153,7 @@ is(commit('me/m', lfs_line('s', sha256_hex('never'), 5))->{status}, 400,
 	'a file that was never sent');
 is(paths('/api/models/me/other/tree/main'), '', 'nothing of it is there');
 
-# a commit is complete or does not happen
+# a commit is complete or has no effect
 
 is(commit('me/m', inline('half', 'x'), lfs_line('s', sha256_hex('never')))
 	->{status}, 400, 'half of a commit');
@@ -177,7 +177,7 @@ is(commit('me/m', inline('w', '1'))->json()->{commitOid}, $same,
 	'the same again is no commit');
 
 # --------------------------------------------------------------------------
-# impossible paths
+# invalid paths
 
 for my $bad ('../x', 'a/../x', '/x', 'a//b', './x', 'a/.', "a\nb", '') {
 	is(commit('me/m', inline($bad, 'x'))->{status}, 400,
@@ -191,7 +191,7 @@ is(commit('me/m', delete_line('nope'))->{status}, 404,
 	'what is not there can\'t be deleted');
 
 # --------------------------------------------------------------------------
-# changes: a folder is deleted, a file replaces it, the history stays
+# changes: a folder is deleted, a file replaces it, the history remains
 
 is(commit('me/m', { key => 'deletedFolder', value => { path => 'd/' } },
 	inline('d', 'a file'))->{status}, 200, 'a file for a folder');
@@ -236,7 +236,7 @@ sub refused {
 	ok(!ref $r->json()->{error}, "$name: with a text");
 }
 
-# Lines of a commit; the parent may come first.
+# Sends a commit of these lines; the parent may come first.
 
 sub commit {
 	my ($repo, @lines) = @_;
@@ -254,7 +254,7 @@ sub commit {
 		{ 'Content-Type' => 'application/x-ndjson' });
 }
 
-# Uploads a file as LFS does, and returns its line.
+# Uploads a file by LFS, and returns the line that adds it to a commit.
 
 sub lfs {
 	my ($repo, $path, $data) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Files inside a commit are stored together: statements, rows and xorbs of a
-# commit depend on its bytes, not on the number of files.  Known contents are
-# not stored again.
+# Files inside a commit are stored together: the numbers of statements, rows and
+# xorbs depend on the bytes of the commit, not on the number of files.  Known
+# contents are not stored again.
 
 use warnings;
 use strict;
@@ -38,7 +38,7 @@ $t->run();
 create('r');
 create('first_upload');
 
-# the first upload of a worker waits for copy ids in the middle of its body
+# a worker's first upload waits for copy ids in the middle of its body
 
 my $slow = body(map { inline("f$_", random_bytes(7000 + $_, 18_000)) }
 	1 .. 150);
@@ -99,8 +99,8 @@ is($t->sql('SELECT stored_size < 1000 FROM xet.xorbs ORDER BY id DESC LIMIT 1'),
 	't', 'which has this file only');
 same('r', { map { ($_ => $files{$_}) } qw! d/f1 d/f7 d/f200 ! });
 
-# the same contents in another repo: the response does not reveal that this repo
-# has them
+# the same contents in another repo: the response does not reveal that the first
+# repo has them
 
 create('s');
 $got = measure('s', 'd/f1' => $files{'d/f1'}, 'd/copy' => $files{'d/f1'});
@@ -108,7 +108,7 @@ cmp_ok($got->{xorbs}, '<=', 1,
 	'another repo, one file twice: a xorb at most');
 same('s', { 'd/f1' => $files{'d/f1'}, 'd/copy' => $files{'d/f1'} });
 
-# a larger file with a changed end keeps its old chunks
+# a larger file with a changed end reuses its old chunks
 
 my $data = random_bytes(5000, 700_000);
 
@@ -119,8 +119,8 @@ cmp_ok($t->sql('SELECT sum(stored_size) FROM xet.xorbs') - $bytes, '<',
 	200_000, 'a changed large file: only new data');
 same('s', { large => substr($data, 0, 650_000) . 'other', small => 'x' });
 
-# a file without a reference is kept for a day; when a commit names the file
-# again, the day begins again
+# a file that is not in a commit is kept for a day; when a commit names the file
+# again, a new day begins
 
 my $loose = 'a file that goes';
 
@@ -135,7 +135,7 @@ is($t->sql("SELECT count(*) FROM xet.hub_loose l JOIN xet.files f"
 	. " AND l.since < now() - interval '1 hour'"), 0, 'a new day begins');
 
 # --------------------------------------------------------------------------
-# operations take effect in the order of the commit
+# operations take effect in the order in which the commit lists them
 
 is(commit('s', map { inline($_, "old $_") } qw/ o q /)->{status}, 200,
 	'two files');

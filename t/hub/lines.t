@@ -117,8 +117,8 @@ is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
 	'the counts are exact');
 
 # --------------------------------------------------------------------------
-# the buffers that a page reads: on main, as many as without branches; on a
-# branch, also those of rows that the page skips
+# the number of buffers that a page reads: on main, the same as without
+# branches; on a branch, also the buffers of rows that the page skips
 
 my $all = "ROW(0, 'me', 'm', true, '{}', true, '')";
 
@@ -189,9 +189,9 @@ for (($middle) x 3, ('side') x 3) {
 }
 
 # --------------------------------------------------------------------------
-# A branch that commits first does not take over the line of the branch that it
-# starts from: main, and any other branch that many start from, keeps its own
-# line.
+# A branch that commits first does not take over the line of the branch from
+# which it starts: main, or any other branch from which many branches start,
+# keeps its own line.
 
 create('rounds');
 is(commit('rounds', 'main', empty('a'))->{status}, 200, 'a file');
@@ -266,8 +266,8 @@ branch('chain', 'again', $large = head('chain', 'c9'));
 is(commit('chain', 'again', empty('b'))->{status}, 200, 'one of before');
 
 # --------------------------------------------------------------------------
-# two branches start from a line at once, one of them is deleted meanwhile, and
-# the client repeats a commit
+# two branches start from a line at the same time, one of them is deleted in the
+# meantime, and the client repeats a commit
 
 create('twice');
 commit('twice', 'main', empty($_)) for qw/ a b /;
@@ -412,7 +412,7 @@ sub tree {
 	return @all;
 }
 
-# The line of a branch, and the number of lines below it.
+# Returns the line of a branch, and the number of lines below it.
 
 sub line {
 	my ($repo, $branch) = @_;

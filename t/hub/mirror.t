@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # conf/xet_hub_mirror.conf: if a repo is not local, the mirror fetches each
-# response once from another Hub, and serves it from the cache while that Hub is
-# down.  The other Hub runs this module, or redirects clients to a CDN.
+# response once from another Hub, and serves it from the cache while the other
+# Hub is down.  The other Hub runs this module, or redirects clients to a CDN.
 
 use warnings;
 use strict;
@@ -69,8 +69,8 @@ location = /o/m/resolve/main/big {
             return 200 hello;
         }
 
-        # a commit by its id, a response that names another commit, and a name
-        # that only begins like a commit id
+        # responses for a commit id: with this commit, with another commit; and
+        # a name that only begins like a commit id
 
         location = /o/m/resolve/$oid/good {
             add_header X-Repo-Commit $oid always;
@@ -126,8 +126,8 @@ $t->write_file('xet_hub.conf', $hub_conf);
 $t->write_file('mirror_location.conf', $t->expand(locations(
 	'include %%DIR%%/xet_hub_upstream.conf;')));
 
-# the names that may be requested from the other Hub: those of docs/hub.md, and
-# two more owners
+# the names that may be requested from the other Hub: the names in docs/hub.md,
+# and two more owners
 
 my ($some) = slurp(root() . '/docs/hub.md')
 	=~ /^(map \$uri \$xet_hub_asked \{\n.*?^\}\n)/ms;
@@ -147,7 +147,7 @@ commit($far, 'me/m', %files);
 my $head = $far->get('/api/models/me/m')->json()->{sha};
 
 # --------------------------------------------------------------------------
-# another Hub with this module: each response is fetched once
+# the other Hub runs this module: each response is fetched once
 
 my $asked = settled();
 
@@ -211,7 +211,7 @@ while ($next) {
 
 is(scalar @paths, 1005, 'pages: all of them');
 
-# the mirror does not forward tokens and cookies
+# the mirror forwards neither tokens nor cookies
 
 my $seen = $far->log_size();
 
@@ -222,7 +222,7 @@ is($t->get('/api/models/me/m/xet-read-token/main')->{status}, 404,
 is($t->post('/api/models/me/m/commit/main', '')->{status}, 404,
 	'nothing is written there');
 
-# the Accept header of one request does not affect the cached response
+# the Accept header of one request has no effect on the cached response
 
 commit($far, 'me/m', e2 => 'for all');
 
@@ -280,7 +280,7 @@ for my $case ([ "$oid/good", 'good', 1 ], [ "$oid/other", 'other', 2 ],
 	is(settled() - $before, $n, "pinned: $rest: $n requests");
 }
 
-# a branch named like a commit, which an older version of that Hub allowed
+# a branch named like a commit, which an older version of the other Hub allowed
 
 commit($far, 'me/m', 'p/x' => 'pinned x', 'p/y' => 'pinned y');
 
@@ -303,7 +303,7 @@ is(pinned($t, 'p/y', 'after'), 'pinned y', 'by the mirror: a branch');
 is($t->get("/me/m/resolve/$pinned/p/x")->{body}, 'pinned x',
 	'cached: pinned');
 
-# paths that clients should not write are not fetched from the other Hub
+# unsafe paths are not fetched from the other Hub
 
 $seen = settled();
 
@@ -323,7 +323,7 @@ for my $uri (qw! /me/m/resolve/main/.git/config /o/m/raw/main/a/.GIT/x
 is(settled(), $seen, 'unsafe: nothing goes there');
 
 # --------------------------------------------------------------------------
-# only names of some owners are requested from the other Hub
+# only names of certain owners are requested from the other Hub
 
 $seen = settled();
 
@@ -392,7 +392,7 @@ SKIP: {
 	client($python, 'first');
 }
 
-# the cache keeps responses for a second only, so the next test requests them
+# the cache keeps responses for only one second, so the next test requests them
 # again
 
 Test::Xet::Table::mirror($t, $here, '1s');
@@ -440,8 +440,8 @@ $t->done();
 
 # requests to the other Hub, and to its CDN
 
-# The number of logged requests.  A request is logged after its response, so
-# this waits for at least $least requests.
+# Returns the number of logged requests.  A request is logged after its
+# response, so this waits for at least $least requests.
 
 sub requests {
 	my ($least) = @_;
@@ -456,7 +456,7 @@ sub requests {
 	return $n;
 }
 
-# Returns the number of requests when no more requests arrive.
+# Waits until no more requests arrive, then returns their number.
 
 sub settled {
 	my ($n, $before) = (requests(), -1);
@@ -495,8 +495,8 @@ sub commit {
 		->{status}, 200, "commit to $repo");
 }
 
-# The file that "hf download" of a commit gets with an empty cache; if hf is
-# missing, the body of a GET.
+# Returns the file that "hf download" of a commit gets with an empty cache; if
+# hf is not installed, the body of a GET.
 
 sub pinned {
 	my ($at, $path, $name) = @_;

@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A mirror of a hostile Hub: redirects of the Hub, cached bytes of each file,
-# responses that a browser might execute, and information that the Hub gets.
+# A mirror of a hostile Hub: redirects to other hosts, cached bytes of each
+# file, responses that a browser might execute, and information that the other
+# Hub gets.
 
 use warnings;
 use strict;
@@ -107,7 +108,7 @@ EOC
 $t->write_file('xet_hub.conf', slurp(root() . '/conf/xet_hub.conf'));
 Test::Xet::Table::mirror($t, "http://$here", '1m');
 
-# the CDN of this test has no certificate, so the rule also accepts its http URL
+# the CDN in this test has no certificate, so the rule also accepts its http URL
 
 my $upstream = slurp($t->dir() . '/xet_hub_upstream.conf');
 
@@ -156,7 +157,7 @@ for my $name (qw/ one other one other /) {
 		"the same ETag: that of $name");
 }
 
-# headers that keep a browser from executing a response
+# headers that prevent a browser from executing a response
 
 for my $uri ('/o/page/resolve/main/x.html', '/o/gone/resolve/main/x.html',
 	"/o/lead/resolve/main/c?to=http://$cdn/c", '/api/models/o/any')
@@ -212,7 +213,7 @@ for my $who ({}, \%bob) {
 select(undef, undef, undef, 0.5);
 is(asked(), $before, 'no request to the other Hub');
 
-# a request whose body does not arrive gets its response at once
+# a request whose body does not arrive gets its response immediately
 
 my $c = Test::Xet::HTTP->new($t->port(8080), timeout => 20);
 my $began = time();

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Pages of a Hub: their contents, and who may see them.  User data never becomes
-# markup, or a command in a line to copy.  Links lead to the right file.  The
+# markup, or a command in a copyable line.  Links lead to the right file.  The
 # test also uses a browser, a phone's screen size, and a token as the password.
 
 use warnings;
@@ -82,7 +82,7 @@ like(page('/datasets')->{body},
 unlike(page('/?search=x')->{body}, qr/hf upload/, 'not what is searched for');
 
 # --------------------------------------------------------------------------
-# a repo: names that are markup, commands, or odd in a URL
+# a repo with names that contain markup, commands, or special characters in URLs
 
 my @odd = ('<script>alert(1)<b>.txt', q{a"onclick='x' b.txt},
 	'a&amp;b.txt', "d/e/f g#?%41+;.bin", "uml\x{e4}ut \x{4e2d}.txt",
@@ -140,7 +140,8 @@ is_deeply([ map { $got{$data{$_}} // 0 } @odd ], [ (1) x @odd ],
 like(clean(page('/me/m/tree/main/d'), 'a folder'), qr/>of a folder\n</,
 	'a folder: its own README.md');
 
-# the page of a file, by the URL that "hf upload" prints, and of a commit
+# the page of a file, at the URL that "hf upload" prints, and the page of a
+# commit
 
 my $oid = $t->get('/api/models/me/m')->json()->{sha};
 
@@ -148,8 +149,8 @@ $html = clean(page('/me/m/blob/main/' . escape($odd[0])), 'a file');
 like($html, qr/number 0/, 'a file: its text');
 unlike($html, qr/README/, 'a file: no other');
 
-# the page of a file has its size, age and title, as the page of its folder
-# does
+# the page of a file shows the same size, age and title as the page of its
+# folder
 
 my @alone = $html =~ /<td[ >]/g;
 my @beside = clean(page('/me/m/tree/main/d/e'), 'a folder of one')
@@ -180,7 +181,7 @@ like($html, qr/>x\x{e4}{32767}</, 'long: 64 KiB of it');
 like($html, qr/first 65,535 of 80,001 bytes/, 'long: says so');
 
 # --------------------------------------------------------------------------
-# lines to copy
+# copyable lines
 
 my $base = $t->url('');
 
@@ -215,7 +216,7 @@ $html = clean(page('/me/m/blob/main/' . escape($odd[7])), 'a file of commands');
 is(shell($line), join("\n", 'hf', qw/ download me\/m -- /, $odd[7]),
 	'a file: the shell takes it as a word');
 
-# the lines to copy download the file
+# the copyable lines download the file
 
 my $bin = build_dir() . '/clients/huggingface_hub/bin';
 
@@ -401,7 +402,8 @@ for my $uri ('/', '/models', '/alice', '/?search=alice', '/?search=secret')
 		"$uri: nor does anybody");
 }
 
-# a private repo, and an owner with private repos only, look like missing ones
+# a private repo, and an owner who has only private repos, look like missing
+# ones
 
 for ([ '/bob/no', '/alice/secret' ], [ '/nobody', '/carol' ],
 	[ '/alice/no/tree/main', '/alice/secret/tree/main' ])
@@ -416,7 +418,7 @@ is(page('/hub/alice/secret', as('alice'))->{status}, 200, 'alice opens hers');
 is(page('/hub/bob', as('bob'))->{status}, 200, 'bob has an empty page');
 
 # --------------------------------------------------------------------------
-# 401: a browser asks for a password, a client learns that it needs a token
+# 401: a browser asks for a password, a client learns that a token is needed
 
 for my $uri ('/', '/alice', '/alice/open', '/nobody',
 	'/alice/open/resolve/main/x')
@@ -513,7 +515,7 @@ sub browse {
 	$b->call('Page.setDownloadBehavior', { behavior => 'allow',
 		downloadPath => $down });
 
-	# the page loads nothing else, and the browser blocks nothing
+	# the page loads nothing from other URLs, and the browser blocks nothing
 
 	for my $uri ('/', '/me', '/me/moved', '/me/moved/tree/main/d',
 		'/buckets/me/b', '/me/no')
@@ -602,8 +604,7 @@ sub browse {
 		'another page, with the same password');
 }
 
-# The click happens after the script has returned, since it may open another
-# page.
+# Clicks after the script has returned, because a click may open another page.
 
 sub click {
 	my ($selector) = @_;
@@ -612,7 +613,7 @@ sub click {
 		document.querySelector(`$selector`).click(), 0)");
 }
 
-# The only file that was downloaded; it is removed.
+# Returns the only downloaded file, after removing it.
 
 sub downloaded {
 	my ($down) = @_;
@@ -635,7 +636,7 @@ sub downloaded {
 sub width { return $b->js('document.documentElement.scrollWidth') }
 
 # Checks what a screen reader needs: landmarks, one title, names of links, and
-# tables with headers; the same on a phone.
+# tables with headers; also at a phone's size.
 
 sub readers {
 	my ($uri) = @_;
@@ -668,7 +669,7 @@ sub page {
 	return $t->get($uri, { %browser, %headers });
 }
 
-# A token, as a browser sends it.
+# Returns a token as a browser sends it.
 
 sub as {
 	my ($who) = @_;
@@ -677,8 +678,8 @@ sub as {
 		. encode_base64("any:$token{$who}", ''));
 }
 
-# The body of a page.  Checks that it is well-formed, and has only markup of the
-# module.
+# Returns the body of a page.  Checks that it is well-formed, and that its only
+# markup is the module's.
 
 sub clean {
 	my ($r, $name) = @_;
@@ -720,7 +721,7 @@ sub clean {
 	return $html // '';
 }
 
-# The words into which a shell splits a line, one word a line.
+# Returns the words into which a shell splits a line, one word per line.
 
 sub shell {
 	my ($line) = @_;
@@ -737,7 +738,7 @@ sub shell {
 	return decode('UTF-8', $out);
 }
 
-# The revision in a call of the Python library.
+# Returns the revision in a call of the Python library.
 
 sub python {
 	my ($line) = @_;

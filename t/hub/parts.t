@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Responses of a Hub that grow with a repo are sent in parts.  The bytes are the
-# same as in one part, all parts come from one commit even if others are added
-# meanwhile, and the server queries a part only when the client needs it.  If
-# the rest is unavailable, the response is truncated.
+# Hub responses that grow with a repo are sent in parts.  The bytes are the same
+# as in one part, and all parts come from one commit even if commits are added
+# in the meantime.  The server queries a part only when the client needs it.  If
+# a later part is unavailable, the response is truncated.
 
 use warnings;
 use strict;
@@ -31,8 +31,8 @@ my $t = Test::Xet->new(%hub, workers => 1,
 $t->token_key();
 $t->run();
 
-# A repo of 700 files, with names and titles that JSON has to escape, 600
-# branches and tags, and 130 commits with texts.  There is also a bucket.
+# A repo of 700 files, with names and titles that JSON must escape, 600 branches
+# and tags, and 130 commits with descriptions.  There is also a bucket.
 
 my $files = 700;
 
@@ -138,7 +138,7 @@ is(join(' ', map { utf8($_->{rfilename}) }
 is(join(' ', map { $_->{path} } @{ $body{preupload}->json()->{files} }),
 	join(' ', map { "n$_" } 1 .. 700), 'preupload: all files');
 
-# an LFS batch: the existence of objects is queried one part at a time
+# an LFS batch: the existence of objects is queried part by part
 
 create(name => 'lfs', organization => 'me', files => [ map {
 	{ path => "f$_", content => "object $_" } } 0, 255, 256, 699 ]);
@@ -196,7 +196,7 @@ for my $case ([ tree => "$m/tree/main?recursive=1&limit=" ],
 		"$name: the same bytes");
 }
 
-# the next page begins after the last entry, however many parts a page had
+# the next page begins after the last entry, for any number of parts per page
 
 for my $limit (64, 100, 255, 256, 257, 512, 600, 703, 704) {
 	for my $more ('', '&expand=1') {
@@ -226,8 +226,8 @@ is(scalar @$rest, 30, 'commits: the rest of them');
 is($rest->[0]{title}, "title \"30\" \xe4", 'commits: behind the page');
 
 # --------------------------------------------------------------------------
-# a search reads a limited number of repos a page, and the next page continues
-# after these repos
+# each page of a search reads a limited number of repos, and the next page
+# continues after these repos
 
 $t->sql(<<'EOF_SQL');
 INSERT INTO xet.hub_repos (kind, owner, name, changed_at)
@@ -257,9 +257,9 @@ is(join(' ', @pages), '1 2', 'search: in pages');
 $t->sql('DELETE FROM xet.hub_repos WHERE kind = 1');
 
 # --------------------------------------------------------------------------
-# The server follows the pace of the client: it queries the next part when the
-# client has read one.  All parts come from one commit, though others are added
-# meanwhile.
+# The server follows the pace of the client: it queries the next part after the
+# client has read the previous one.  All parts come from one commit, even if
+# commits are added in the meantime.
 
 my @slow = ([ 'info', $m ], [ 'titles', "$m/tree/main?recursive=1&expand=1" ],
 	[ 'blobs', "$m/revision/$head?blobs=true" ]);
@@ -294,8 +294,8 @@ for my $case (@slow) {
 }
 
 # --------------------------------------------------------------------------
-# the rest is unavailable because the database stops, or the repo is gone: the
-# response is truncated, and does not look complete
+# a later part is unavailable because the database stops, or the repo is
+# deleted: the response is truncated, and does not look complete
 
 my $error = $t->log_size();
 my $old = "$m/revision/$head?blobs=true";
@@ -328,7 +328,7 @@ $t->sql("UPDATE xet.hub_repos SET name = 'm' WHERE id = 1");
 
 is($t->get($old)->{body}, $body{blobs}{body}, 'there again');
 
-# errors of the first part have the right status
+# errors in the first part give the right status
 
 is($t->get("$m/tree/$head/nope")->{status}, 404, 'no folder: 404');
 is($t->get("$m/tree/nope")->{status}, 404, 'no revision: 404');
@@ -359,7 +359,7 @@ sub escape {
 	return $_[0] =~ s/([^A-Za-z0-9._\/-])/sprintf('%%%02X', ord($1))/ger;
 }
 
-# The URL of the next page; undef if there is none.
+# Returns the URL of the next page; undef if it is the last page.
 
 sub link_of {
 	my ($r) = @_;
@@ -381,7 +381,8 @@ sub statements {
 	return $n // -1;
 }
 
-# A connection that sends a request and reads nothing before taken() is called.
+# Opens a connection that sends a request and reads nothing before taken() is
+# called.
 
 sub slow {
 	my ($uri, $version) = @_;
@@ -400,7 +401,7 @@ sub slow {
 	return $s;
 }
 
-# "whole" or "broken", and the part of the body that arrived.
+# Returns "whole" or "broken", and the part of the body that arrived.
 
 sub taken {
 	my ($s) = @_;

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Paths with a meaning for programs on a client, such as ".git/config": no route
-# accepts them for a repo or a bucket.  A path that was stored by an older
-# version can be read, deleted and copied to another name.  "xet verify" reports
-# such a path, and "xet get" does not write it.
+# accepts them for a repo or a bucket.  A path that an older version has stored
+# can be read, deleted and copied to another name.  "xet verify" reports such a
+# path, and "xet get" does not write it.
 
 use warnings;
 use strict;
@@ -71,7 +71,7 @@ is(batch({ type => 'copyFile', path => 'ok', xetHash => $hash, mtime => 0,
 	'one in a bucket');
 
 # --------------------------------------------------------------------------
-# paths, and the part that the error names
+# paths, and the component that the error names
 
 my @unsafe = (
 	[ '.git/config', '.git' ], [ '.git', '.git' ],
@@ -130,7 +130,7 @@ for my $case (@unsafe) {
 			'400 unsafe_path', "$route: $name")
 			or diag($r->summary());
 
-		# logs have no characters that terminals interpret or hide
+		# logs contain no characters that terminals interpret or hide
 
 		my $shown = $part =~ s/\x{9b}/??/r
 			=~ s/[\x{200c}\x{feff}]/???/r;
@@ -281,7 +281,7 @@ for my $verb ('put', 'import') {
 		"xet $verb: and nothing else");
 }
 
-# a manifest of an attacker
+# an attacker's manifest
 
 my $manifest = join('', map { $json->encode($_) . "\n" }
 	{ file => '.git/config', hash => $hash, size => 11 },
@@ -300,7 +300,7 @@ ok(!-e "$dir/m2/.git" && -e "$dir/m2/fine" && !-e "$dir/m2/sub",
 is(run(@get, '-o', 'm3', '--names', 'any')->{code}, 0, 'a manifest: any');
 is(slurp("$dir/m3/.git/config"), 'all is well', 'a manifest of his own');
 
-# stored paths can be deleted
+# stored unsafe paths can be deleted
 
 for my $case (@stored) {
 	my $name = escape($case->[0]);

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Statements of a Hub with 200 repos, one of them with 100,000 paths.  The
-# number of rows that a statement reads depends on its result, even with a
-# cached plan that was made while the tables were empty.
+# Hub statements with 200 repos, one of them with 100,000 paths.  The number of
+# rows that a statement reads depends on its result, even with a cached plan
+# that was made while the tables were empty.
 
 use warnings;
 use strict;
@@ -80,7 +80,7 @@ sub staged {
 		. " ARRAY[NULL::bytea], 'me'";
 }
 
-# a branch that has left the first commit, and the id of that commit
+# a branch that does not contain the first commit, and the id of this commit
 
 my @other = ('side', $t->sql("SELECT encode(c.oid, 'hex')"
 	. ' FROM xet.hub_commits c WHERE c.repo_id = 1'));
@@ -213,7 +213,7 @@ $t->sql('ALTER SYSTEM SET autovacuum = off');
 $t->sql('SELECT pg_reload_conf()');
 
 # the last case has the statistics of an ANALYZE during a large commit: many
-# pages, and no visible row
+# pages, and no visible rows
 
 for my $how ('by plans of empty tables', 'by new plans',
 	'by plans of rows that are not seen yet')
@@ -254,7 +254,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# { who, callers, text, plan } of each statement in the log.
+# Returns { who, callers, text, plan } for each statement in the log.
 
 sub plans {
 	my ($log) = @_;
@@ -280,7 +280,7 @@ sub plans {
 	return @found;
 }
 
-# Returns the number of rows that were read, in all loops.
+# Returns the number of rows read in all loops.
 
 sub rows_read {
 	my ($node) = @_;
@@ -294,7 +294,8 @@ sub rows_read {
 	return $read;
 }
 
-# A large table that the plan reads sequentially; '' if there is none.
+# Returns a large table that the plan reads sequentially, or '' if there is
+# none.
 
 sub whole {
 	my ($node) = @_;

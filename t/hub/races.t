@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Concurrent commits to a Hub, and very large ones.  Each commit is in the
-# history exactly once or is refused, deleted files stay deleted, and the
-# worker serves others meanwhile.
+# Concurrent Hub commits, and very large ones.  Each commit is in the history
+# exactly once or is refused, deleted files stay deleted, and the worker serves
+# other requests in the meantime.
 
 use warnings;
 use strict;
@@ -22,7 +22,7 @@ use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
 use MIME::Base64 ();
 
-# memory is measured, and a sanitizer keeps freed memory
+# memory is measured, and a sanitizer would keep freed memory
 
 $ENV{ASAN_OPTIONS} .= ':quarantine_size_mb=1'
 	if length($ENV{ASAN_OPTIONS} // '');
@@ -36,7 +36,7 @@ my $json = JSON::PP->new()->canonical();
 my $tables = 'hub_moved hub_lines hub_commits hub_refs hub_paths';
 
 # --------------------------------------------------------------------------
-# two commits at once, then twenty
+# two concurrent commits, then twenty
 
 my @made = map { $_->response() } map { start('/api/repos/create',
 	{ name => 'm' }) } 1 .. 8;
@@ -118,7 +118,7 @@ is(commit('m', { parent => $old }, inline('q', 'r'))->{status}, 412,
 is(commit('m', { parent => substr($old, 0, 6) . 'g' }, inline('s', 's'))
 	->{status}, 412, 'no digits');
 
-# a short parent is ambiguous if the ids of two commits begin with it
+# a short parent id is ambiguous if it is a prefix of two commit ids
 
 $t->sql("INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title)"
 	. " SELECT repo_id, 1000, 1, overlay(oid PLACING '\\x00'::bytea"
@@ -130,8 +130,8 @@ $t->sql('DELETE FROM xet.hub_commits WHERE line = 1000');
 is(commit('m', { parent => $old }, inline('s', 's'))->{status}, 200,
 	'an unambiguous old parent');
 
-# the staged rows of a refused commit are deleted, and no commit has only a part
-# of its rows
+# the staged rows of a refused commit are deleted, and every commit has all of
+# its rows
 
 ok(wait_for(20, sub { !staged() }), 'refused: no staged rows are left');
 
@@ -176,7 +176,7 @@ is(commit('m', inline('any', 'x'), inline('any', 'y'))->{status}, 200,
 is($t->get('/me/m/resolve/main/any')->{body}, 'y', 'is the second');
 
 # --------------------------------------------------------------------------
-# a commit waits, and other requests arrive in the meantime
+# a commit that waits, and other requests that arrive in the meantime
 
 sub meets {
 	my ($name, $sql, @starts) = @_;
@@ -253,7 +253,7 @@ create('mw');
 	is($t->get('/me/mx/resolve/main/y')->{body}, 'moved', 'is there');
 }
 
-# two moves of one repo
+# two moves of the same repo
 
 create('o');
 @r = meets('two moves', "SELECT FROM xet.hub_repos WHERE name = 'o' FOR UPDATE",
@@ -263,7 +263,7 @@ is("$r[0]{status} $r[1]{status}", '200 404', 'one moves it');
 is($t->get('/api/models/me/o1')->json()->{id}, 'me/o1', 'to its name');
 is($t->get('/api/models/me/o2')->{status}, 404, 'the other one is not there');
 
-# a branch
+# creation of a branch
 
 create('b');
 is(start('/api/models/me/b/branch/side', {})->response()->{status}, 200,
@@ -281,7 +281,7 @@ is(start('/api/models/me/b/branch/side', {})->response()->{status}, 200,
 is("$r[0]{status} $r[1]{status}", '200 404', 'no branch, then no commit');
 is($r[1]->header_value('X-Error-Code'), 'RevisionNotFound', 'but its error');
 
-# commits at once to branches that start from one commit: each branch has its
+# concurrent commits to branches that start from one commit: each branch has its
 # own file
 
 is(start("/api/models/me/b/branch/$_", {})->response()->{status}, 200,
@@ -336,8 +336,7 @@ $t->sql("UPDATE xet.hub_loose SET since = now() - interval '2 days'");
 $t->sql('SELECT xet.sweep()');
 is($t->get('/me/m/resolve/main/late')->{body}, $data, 'and stays');
 
-# a user's repo with a name like the store names of the Hub does not stop the
-# sweep
+# the sweep also works if a user's repo is named like a Hub repo in the store
 
 $t->sql("INSERT INTO xet.repos (name) VALUES ('_hub/x'), ('_hub/99999999')");
 $t->sql("INSERT INTO xet.repo_files (repo_id, file_id) SELECT r.id, f.id"
@@ -409,8 +408,8 @@ is($t->sql('SELECT count(*) FROM xet.hub_staged'), $staged,
 	'no staged rows are left');
 
 # --------------------------------------------------------------------------
-# a lost response: PostgreSQL has committed, and another session sends the
-# statement again
+# a lost response: PostgreSQL has committed, and another session repeats the
+# statement
 
 sub twice {
 	my ($name, $statement, $start, $lock) = @_;
@@ -511,7 +510,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# The worker's peak memory in KiB, counted from now on if asked to.
+# Returns the worker's peak memory in KiB; $anew resets the peak first.
 
 sub peak {
 	my ($anew) = @_;

@@ -4,8 +4,8 @@
 
 # Requests that a Hub with tokens refuses, sent by unmodified clients.  For
 # other callers, private repos do not exist.  The token belongs to another user,
-# is missing, or its scope is too small.  Public repos may be readable without a
-# token or not.
+# is missing, or has too small a scope.  Public repos may or may not be readable
+# without a token.
 
 use warnings;
 use strict;
@@ -229,8 +229,8 @@ sub plain {
 		'wget: alice: the bytes');
 }
 
-# git-lfs: the token is in a header that git is configured to send, or it is the
-# password of a user, as for other Hubs.
+# git-lfs: the token is in a header that git is configured to send, or it is a
+# user's password, as with other Hubs.
 
 sub git_lfs {
 	my $where = "$dir/git";
@@ -312,7 +312,7 @@ sub git_lfs {
 		'git lfs: push: alice: not again');
 }
 
-# The route that git-lfs calls, for private repos.
+# Calls the route that git-lfs uses, for private repos.
 
 sub lfs_batch {
 	my $batch = sub {
@@ -346,8 +346,8 @@ sub lfs_batch {
 		'LFS batch: alice');
 }
 
-# A caller that is refused may not have sent the body yet.  The server does not
-# read that body as the next request.
+# A refused caller may not have sent the body yet.  The server must not read
+# this body as the next request.
 
 sub unread {
 	my $js = { 'Content-Type' => 'application/json',
@@ -359,7 +359,7 @@ sub unread {
 		fromRepo => 'alice/was', toRepo => 'alice/is' }), $js)
 		->{status}, 200, 'a repo with another name');
 
-	# the first requests get the response before they have sent the body
+	# the first requests get the response before they send the body
 
 	for (
 		[ 307, 'POST', '/api/models/alice/was/commit/main', 'WRITE',

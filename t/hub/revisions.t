@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # How a revision is resolved to a commit: each row of the table in docs/hub.md,
-# "Revisions", in each route that takes a revision.  The id of a commit is
-# always resolved to that commit, even if an older version has allowed branches
-# or tags with such names.
+# "Revisions", in each route that takes a revision.  A commit id is always
+# resolved to its commit, even if an older version has allowed branches or tags
+# with such names.
 
 use warnings;
 use strict;
@@ -59,7 +59,7 @@ for my $label (qw/ one two three four five /) {
 	$label{sha256_hex($label)} = $label;
 }
 
-# a second commit whose id begins like the id of "four", and the reverse
+# two commits whose ids begin with the same digits
 
 my $short = substr($oid{one}, 0, 7);
 my $twice = substr($oid{four}, 0, 9);
@@ -99,7 +99,7 @@ $t->sql('INSERT INTO xet.hub_refs (repo_id, name, oid) VALUES '
 	. join(', ', map { "(1, '$_', '\\x$oid{$old{$_}}')" } sort keys %old));
 
 # --------------------------------------------------------------------------
-# The revision as written in the path, and the result.
+# In each row: the revision as written in the path, and the result.
 
 my $one = $oid{one};
 my $ab = 'ab' x 20;
@@ -107,7 +107,7 @@ my $none = 'RevisionNotFound';
 
 my @rows = (
 
-	# the full id of a commit, and nothing else
+	# the full id of a commit
 
 	[ $one, 'one' ], [ uc($one), 'one' ], [ $ab, $none ],
 	[ "$one%2Fd", $none ], [ "$ab%2Fd", $none ],
@@ -115,7 +115,7 @@ my @rows = (
 	[ $one . 'x', 'four' ],
 	[ "$short%2F" . 'x' x 32, $none ],
 
-	# the first digits of an id
+	# the first digits of a commit id
 
 	[ $short, 'one' ], [ uc($short), 'one' ], [ $twice, $none ],
 	[ substr($oid{four}, 0, 12), 'four' ], [ 'beefbee', 'two' ],
@@ -125,7 +125,7 @@ my @rows = (
 
 	[ 'HEAD', 'five' ], [ 'HEAD%2Fd', $none ], [ 'head', $none ],
 
-	# names with a kind
+	# names with a prefix such as refs/heads/
 
 	[ 'refs%2Fheads%2Fmain', 'five' ], [ 'refs%2fheads%2fdev', 'two' ],
 	[ 'refs%2Fheads%2Fa%2Fb', 'two' ], [ 'refs%2Ftags%2Fv1', 'three' ],
@@ -138,7 +138,7 @@ my @rows = (
 	[ 'refs%2Fpr%2F1', $none ],
 	[ 'refs%2Fconvert%2Fparquet', $none ],
 
-	# a branch, else a tag
+	# a branch or, if there is none, a tag
 
 	[ 'main', 'five' ], [ 'dev', 'two' ], [ 'v1', 'three' ],
 	[ 'v2%2Frc', 'two' ], [ 'both', 'two' ], [ 'only', 'three' ],
@@ -158,8 +158,8 @@ my @rows = (
 	[ 'dev.', $none ], [ '%20dev', $none ],
 	(map { [ $_, $none, bad => 1 ] } 'dev%0A', '%ff', 'x' x 256),
 
-	# a slash that is not escaped, as some clients send it: the longest
-	# revision wins, and the path follows
+	# an unescaped slash, as some clients send it: the longest revision
+	# wins, and the path follows
 
 	[ 'dev-2/x', 'three', sent => 1 ], [ 'v2/rc', 'two', sent => 1 ],
 	[ 'refs/heads/dev', 'two', sent => 1 ],
@@ -222,7 +222,7 @@ is(text("/me/m/resolve/$one/w"), 'EntryNotFound', 'the commit is as it was');
 is(text("/me/m/resolve/refs%2Fheads%2F$one/w"), "to refs%2Fheads%2F$one",
 	'the branch of this name is not');
 
-# a path is copied from the branch of the commit, not from a branch of a similar
+# a path is copied from the commit's branch, not from a branch with a similar
 # name
 
 is(commit('main', { key => 'file', value => { path => 'only-main',
@@ -234,7 +234,7 @@ is(commit('main', { key => 'copyFile', value => { path => 'copy',
 	'a copy is of the branch, and not of one called heads/main');
 $t->sql("DELETE FROM xet.hub_refs WHERE name = 'heads/heads/main'");
 
-# a short parent is refused if the ids of two commits begin with it
+# a short parent is refused if it is a prefix of two commit ids
 
 my $file = { key => 'file', value => { path => 'd/f.txt',
 	encoding => 'utf-8', content => 'parent' } };
@@ -276,8 +276,8 @@ for my $name ('abcdef', 'abcdefg', 'ab' x 20 . 'a', 'x/abcdef0', 'heads/y',
 	is(unmake('branch', $name)->{status}, 200, 'and none');
 }
 
-# as in git, no name is a folder of another name; and no name is both a branch
-# and a tag
+# as in git, a name can't be a folder of another name; and a name can't be both
+# a branch and a tag
 
 make('tag', 'w1', 'main');
 
@@ -299,7 +299,7 @@ is(make('branch', 'dev-2/x', 'main')->{status}, 409, 'existing branch: 409');
 is(make('branch', 'both', 'main')->{status}, 400, 'also as a tag: 400');
 is(make('branch', 'devx', 'main')->{status}, 200, 'no part of a name');
 
-# three requests create conflicting branches at once; one succeeds
+# three concurrent requests create conflicting branches; one succeeds
 
 {
 	my $session = $t->pg_session();
@@ -390,7 +390,7 @@ sub text {
 		: $r->header_value('X-Error-Code') // $r->{status};
 }
 
-# The commit of a response, or its error code.
+# Returns the commit of a response, or its error code.
 
 sub seen {
 	my ($r, $how) = @_;
@@ -403,7 +403,7 @@ sub seen {
 	return $label{$what // ''} // $what // 'nothing';
 }
 
-# The commit that a page shows.
+# Returns the commit that a page shows.
 
 sub shown { return ($_[0]{body} =~ m!commit <code>([0-9a-f]{10})<!)[0] }
 
@@ -443,8 +443,8 @@ sub asked {
 	$seen{preupload} = seen(post("$m/preupload/$rev",
 		{ files => [ { path => 'd/f.txt', size => 1 } ] }),
 		sub { $_[0]->json()->{files}[0]{oid} });
-	# a token is for the repo, and clients send "None" as the revision in
-	# these routes
+	# a token is issued for the whole repo, and clients send "None" as the
+	# revision in these routes
 
 	$seen{"$_ token"} = seen($t->get("$m/xet-$_-token/$rev"),
 		sub { 'ok' }) for qw/ read write /;

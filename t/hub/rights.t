@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Permissions on a repo of a Hub: the scopes, each a subset of the next one, for
+# Permissions on a Hub repo: the scopes, each a subset of the next one, for
 # requests to the Hub and to the API.  The test also covers which callers may
 # change the visibility of a repo, and names that are not canonical: they have
 # no name space.
@@ -89,7 +89,7 @@ for my $scope (qw/ read write delete /) {
 	is(listed('alice/m'), 0, "$scope: still private");
 }
 
-# tokens that the Hub issues, and tokens of an administrator for one repo
+# tokens that the Hub issues, and an administrator's tokens for one repo
 
 my $store = $t->sql("SELECT xet.repo_named(NULL, 0, 'alice', 'm')");
 my $f = $t->head('/alice/m/resolve/main/f', $alice{read})
@@ -155,7 +155,7 @@ is(request('PUT', '/open/api/models/me/o/settings', {}, { private =>
 	JSON::PP::true })->{status}, 200, 'xet_auth off: private');
 
 # --------------------------------------------------------------------------
-# the API deletes neither repos of a Hub nor files of their commits
+# the API deletes neither Hub repos nor files of their commits
 
 create($alice{write}, 'kept');
 is(commit($alice{write}, 'alice/kept', f => 'what is kept')->{status}, 200,
@@ -223,7 +223,7 @@ for my $name (qw/ Dora DORA /) {
 	is(scalar @{ $r->{orgs} }, 0, "$name: whoami: of none");
 }
 
-# owners are shown as they were created, and compared in canonical form
+# owner names are shown as they were created, and compared in canonical form
 
 is(request('POST', '/api/repos/create', $dora{dora}, { name => 'Shown',
 	organization => 'Dora' })->{status}, 200, 'dora: a repo of Dora');
@@ -251,7 +251,7 @@ for my $case ([ 'dora' => 200 ], [ 'Dora' => 404 ], [ 'alice' => 404 ]) {
 		for '/user', '/open/user';
 }
 
-# uploads are recorded for dora, not for Dora
+# uploads are recorded under dora, not under Dora
 
 my %subject = map { $_ => $t->sql("SELECT count(*) FROM xet.repo_files"
 	. " WHERE subject = sha256('\\x00'::bytea || '$_'::bytea)") }
@@ -298,7 +298,7 @@ sub commit {
 			'application/x-ndjson' });
 }
 
-# Makes a token as an administrator does, for a repo by its name in the store.
+# Makes a token as an administrator does, for a repo's name in the store.
 
 sub cli_token {
 	my ($scope, $repo) = @_;

@@ -21,7 +21,7 @@ my $t = Test::Xet->new(Test::Xet::Table::hub('xet_auth off;'), workers => 1);
 $t->token_key();
 $t->run();
 
-# 12,000 models and 300 datasets, of which every 1,000th matches
+# 12,000 models and 300 datasets; every 1,000th matches
 
 $t->sql(<<'EOF_SQL', timeout => 120);
 INSERT INTO xet.hub_repos (kind, owner, name, changed_at)
@@ -76,7 +76,7 @@ for my $case ([ 'the web', '/?search=needle', 13 ],
 }
 
 # --------------------------------------------------------------------------
-# the rows that a page reads
+# the number of rows that a page reads
 
 my $who = "true, '{}', true, ''";
 

@@ -3,11 +3,11 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Unmodified clients with a server that "make run" starts, as README.md
-# describes: HF_ENDPOINT of DIR/env, and no other setup.  The clients upload
-# 2 GiB, then a second version and renamed files, for which they send only new
-# data; 3,000 small files; and a folder whose upload is killed and resumed.
-# Then the test runs the table of t/clients/hub_rows.t, except for rows that
-# need a page, and finally reads the whole store.
+# describes: the clients get only HF_ENDPOINT of DIR/env.  They upload 2 GiB,
+# then a second version and renamed files, for which they send only new data;
+# 3,000 small files; and a folder whose upload is killed and resumed.  Then the
+# test runs the table of t/clients/hub_rows.t, except for rows that need a page,
+# and finally reads the whole store.
 
 use warnings;
 use strict;
@@ -38,7 +38,7 @@ $ENV{XET_CLIENT_SECONDS} ||= 400;
 
 is($s->env()->{HF_ENDPOINT}, $s->url(''), 'DIR/env: HF_ENDPOINT');
 
-# a user logs in, and needs no HF_TOKEN afterwards
+# a user logs in, and does not need HF_TOKEN afterwards
 
 my %one = (machine => 'one', token => '');
 
@@ -46,7 +46,7 @@ $table->hf('hf auth login', { %one, prints => qr/successful/ },
 	qw/ auth login --token hf_any /);
 $table->hf('hf auth whoami', { %one, prints => qr/\bme\b/ }, qw/ auth whoami /);
 
-# the tables begin with an empty Hub
+# the tables must run first, because they need an empty Hub
 
 tables();
 large();
@@ -176,7 +176,7 @@ sub large {
 	took('2 GiB');
 }
 
-# Clients that are not made for a Hub.
+# Clients without Hub support.
 
 sub plain {
 	my ($file) = @_;
@@ -209,7 +209,7 @@ sub small {
 	is(scalar(paths('me/small')), 3000, 'hf upload: 3,000 files: there');
 	took('3,000 files: upload');
 
-	# another machine downloads into its cache, and requests the files
+	# another machine downloads the files into its cache, and requests them
 	# again
 
 	my %other = (machine => 'reader');
@@ -230,7 +230,8 @@ sub small {
 	took('snapshot_download');
 }
 
-# Requests for bytes, or for their location, since the last call.
+# Returns the number of requests for bytes, or for their location, since the
+# last call.
 
 sub fetched {
 	return scalar(grep { $_->[0] eq 'GET' && $_->[1]
@@ -238,7 +239,7 @@ sub fetched {
 }
 
 # --------------------------------------------------------------------------
-# An upload of a folder that is killed between two of its commits, and resumed.
+# An upload of a folder is killed between two of its commits, and resumed.
 
 sub killed {
 	my ($files, $each) = (800, 250_000);
@@ -251,7 +252,7 @@ sub killed {
 		or die "split: $?\n";
 	unlink("$dir/random");
 
-	# if the upload ends before the kill, the test tries again
+	# if the upload ends before it can be killed, the test tries again
 
 	for my $try (1 .. 4) {
 		$repo = "me/killed$try";
@@ -325,7 +326,7 @@ sub tables {
 	took('the table of Node');
 }
 
-# The check that docs/install.md recommends, with DIR/env.
+# Runs the check that docs/install.md recommends, with DIR/env.
 
 sub stored {
 	my ($status, $out) = run_command([ build_dir() . '/xet', 'verify',
@@ -340,8 +341,8 @@ sub stored {
 
 # --------------------------------------------------------------------------
 
-# The bytes of xorbs that clients send during the work, with headers.  Checks
-# that all uploads use Xet.
+# Returns the xorb bytes that clients send during the work, including headers.
+# Checks that all uploads use Xet.
 
 sub sent {
 	my ($work) = @_;
@@ -377,7 +378,7 @@ sub json {
 	return $r->json();
 }
 
-# The files of a repo, from all pages of its tree.
+# Returns the files of a repo, from all pages of its tree.
 
 sub paths {
 	my ($repo) = @_;
@@ -419,7 +420,7 @@ sub same {
 	is($status, 0, $name) or diag($out);
 }
 
-# Records the time of each step.
+# Logs the time of each step.
 
 sub took {
 	note(sprintf('%.0f s: %s', time() - $begun, $_[0]));

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A Hub with a standby: names are queried from the primary while it responds,
-# and from the standby otherwise.  If a name is missing on the standby, the
-# response is then 503, not 404.
+# A Hub with a standby: names are looked up on the primary while it responds,
+# and on the standby otherwise.  While the primary is down, a name that the
+# standby does not have gives 503, not 404.
 
 use warnings;
 use strict;

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Listings of files in a repo or a bucket have exactly the bytes that to_json()
-# of PostgreSQL makes of the rows, with any names, at any commit, and in pages
-# of any size.  A page does not read former versions of its paths, and a list of
-# repos reads only the repos that it shows.
+# The listing of files in a repo or a bucket has exactly the bytes that
+# to_json() of PostgreSQL makes from the rows, with any names, at any commit,
+# and in pages of any size.  A page does not read former versions of its paths,
+# and a list of repos reads only the repos that it shows.
 
 use warnings;
 use strict;
@@ -36,7 +36,7 @@ is($t->post('/api/buckets/me/m', \'{}',
 	{ 'Content-Type' => 'application/json' })->{status}, 200, 'a bucket');
 
 # Two commits.  Names have all characters that JSON must or may escape; titles
-# have the characters that a name must not have.
+# have the characters that names must not have.
 
 $t->sql(<<'EOF_SQL', timeout => 120);
 CREATE TABLE public.names AS
@@ -150,7 +150,7 @@ for my $folder ('', 'd%22ir', 'd%E2%80%A8') {
 	}
 }
 
-# a path of a bucket that is a file, with pages of one entry and of more
+# a path that is a file in a bucket, with pages of one entry and of several
 
 for my $args ('', 'recursive=true', 'limit=1') {
 	my $r = $t->get("/api/buckets/me/m/tree/d%22ir/a%20b?$args");
@@ -200,8 +200,8 @@ is($t->post('/api/models/me/m/paths-info/no', \'paths=x',
 	'paths of no revision');
 
 # --------------------------------------------------------------------------
-# README.md is changed by 20,000 commits, in the root and in a folder of a
-# hundred files; then it is deleted
+# 20,000 commits change README.md, in the root and in a folder with a hundred
+# files; then it is deleted
 
 $t->sql(<<'EOF_SQL', timeout => 120);
 SELECT xet.hub_create(ROW(0, 'me', 'old', true, '{}', true, ''), false, 'me',
@@ -345,7 +345,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# A tree in one page, and in many small ones, compared with PostgreSQL's
+# Compares a tree, in one page and in many small pages, with PostgreSQL's
 # output.
 
 sub same {
@@ -376,7 +376,7 @@ sub same {
 	alike("[$all]", $r->{body}, "$uri: in pages");
 }
 
-# Compares texts; on a difference it does not print all 200 KiB.
+# Compares texts without printing all 200 KiB if they differ.
 
 sub alike {
 	my ($got, $expected, $name) = @_;
@@ -394,8 +394,8 @@ sub alike {
 		. substr($expected, $at, 80) . "'");
 }
 
-# The expected entries as bytes.  They come from psql in hex, because psql omits
-# characters that it cannot show.
+# Returns the expected entries as bytes.  They come from psql in hex, because
+# psql omits characters that it cannot show.
 
 sub entries {
 	my ($where, $expand) = @_;
