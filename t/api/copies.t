@@ -5,7 +5,7 @@
 # Copies of xorbs: the same xorb in different encodings, by every kind of
 # upload.  A stored copy never changes under its name, and a row describes the
 # bytes of its copy.  Any valid upload repairs a missing, truncated or damaged
-# copy, and readers see the repair at once.
+# copy, and readers see the repair immediately.
 
 use warnings;
 use strict;

@@ -4,7 +4,7 @@
 
 # Many uploads of a known xorb: the server reads the stored copy once for all
 # uploads that began before that read, and again for uploads that begin later.
-# While one upload reads, the others wait.
+# While one upload reads, other uploads wait.
 
 use warnings;
 use strict;
@@ -211,7 +211,7 @@ for my $kind ('a bit', 'gone', 'cut') {
 my $stall = $t->stall();
 
 # Starts five uploads at the same time.  The first one still reads the copy when
-# the last bytes of the others arrive.
+# the last bytes of the other uploads arrive.
 
 sub five {
 	my ($start, $end, $meanwhile) = @_;

@@ -169,7 +169,7 @@ for my $case (
 		if length(ref $case->[1] ? '' : $case->[1]);
 }
 
-# at the root nginx's own limit applies
+# for reports to the root path, nginx's own limit applies
 
 is(report('/v1/telemetry', "$full ")->{status}, 413, 'root: more than 1 MiB');
 is(report('/v1/telemetry', 'x')->{status}, 400, 'root: no JSON');

@@ -166,7 +166,8 @@ sub make_store {
 	$self->give_credentials() if $s3;
 }
 
-# Workers read the credentials again when the store denies a request.
+# Makes the credentials file readable for the workers, which read it again when
+# the store denies a request.
 
 sub give_credentials {
 	my ($self) = @_;

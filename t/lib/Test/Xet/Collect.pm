@@ -49,7 +49,7 @@ sub collect {
 	return scalar @copies;
 }
 
-# Collects only the rows of files and xorbs, and no copies.
+# Collects only the rows of files and xorbs, but no copies.
 
 sub collect_rows {
 	my ($t) = @_;

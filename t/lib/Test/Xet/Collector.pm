@@ -17,7 +17,7 @@ package Test::Xet::Collector;
 #     before    a function to call before xet gc starts
 #     meanwhile a function to call after xet gc has started
 #
-# collector($t)->allow() permits log lines of that server.
+# collector($t)->allow() allows log lines of that server.
 
 use warnings;
 use strict;

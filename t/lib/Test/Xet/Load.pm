@@ -2,9 +2,9 @@ package Test::Xet::Load;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Random clients of several nodes.  They PUT files, send xorbs and shards with
-# each request to another node, send the same bytes to several nodes at once,
-# read, and delete.  All responses are recorded.
+# Random clients of several nodes.  They upload files by PUT, and as xorbs and
+# shards, with each request to another node.  They also send the same bytes to
+# several nodes at the same time, read, and delete.  All responses are recorded.
 #
 #     my $l = Test::Xet::Load->new($t, tokens => { NAME => token });
 #

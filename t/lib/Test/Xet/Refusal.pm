@@ -20,7 +20,7 @@ sub new {
 	return bless { t => $t }, $class;
 }
 
-# Sends a body by POST; further options are those of exchange().
+# Sends a body by POST.  Takes the options of exchange().
 
 sub send {
 	my ($self, $uri, $body, %o) = @_;

@@ -23,7 +23,7 @@ package Test::Xet::Rights;
 #     headers  headers of each request
 #     port     port number in the configuration
 #     maker    port of a server that creates the data, if the server under
-#              test permits no caller to create data
+#              test allows no caller to create data
 #     keys     folder of the keys; by default that of the test
 #     only     api: tests no routes of the Hub
 #     makes    headers of the caller that creates the files of the API, if the
@@ -305,7 +305,7 @@ sub method {
 	my (@bad, @told, @unlike);
 	my $before = $self->state();
 
-	# first the requests that are rejected, then the others
+	# rejected requests first, then allowed requests
 
 	for my $allowed (0, 1) {
 		my @jobs = $self->jobs($matrix, $route, $allowed);

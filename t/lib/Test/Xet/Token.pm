@@ -14,7 +14,7 @@ package Test::Xet::Token;
 use warnings;
 use strict;
 
-# Returns options of Test::Xet->new(): tokens, repos, and further locations if
+# Returns options of Test::Xet->new(): tokens, repos, and more locations if
 # any are given.
 
 sub repos {
