@@ -40,7 +40,7 @@ my @rows = (
 		return said(Test::Xet::HTTP->request($s3->port(), 'GET',
 			'/' . $s3->bucket() . '/x', { Host => $s3->host() }));
 	} ],
-	[ 'bucket in the name of the host' => sub {
+	[ 'bucket in the host name' => sub {
 		return said(get('x', vhost => 1));
 	} ],
 	[ 'wrong region' => sub { said(get('x', region => 'eu-west-1')) } ],
@@ -48,14 +48,14 @@ my @rows = (
 		return both(get('x', time => time() - 1000),
 			get('x', time => time() + 1000));
 	} ],
-	[ 'URL that has expired' => sub {
+	[ 'expired URL' => sub {
 		return said(get('x', presign => 60, time => time() - 120));
 	} ],
 	[ '`x-amz-` header not signed' => sub {
 		return said(get('x', loose => [ 'x-amz-meta-a' ],
 			headers => { 'x-amz-meta-a' => 1 }));
 	} ],
-	[ '`Date` in answers' => sub {
+	[ '`Date` in responses' => sub {
 		return get('x')->header_value('Date') ? 'yes' : 'no';
 	} ],
 	[ 'connection kept after 200, 404, 403' => \&kept ],
@@ -63,7 +63,7 @@ my @rows = (
 	[ 'body is not `x-amz-content-sha256`' => sub {
 		return stored(put('data', payload => '0' x 64));
 	} ],
-	[ 'half a body, then the end: an object' => \&half ],
+	[ 'body truncated at half: object created' => \&half ],
 	[ '`UNSIGNED-PAYLOAD` without TLS' => sub {
 		return stored(put('data', payload => 'UNSIGNED-PAYLOAD'));
 	} ],
@@ -78,7 +78,7 @@ my @rows = (
 	[ '`x-amz-checksum-crc64nvme`: right, wrong' => sub {
 		return checksum('crc64nvme', $crc64nvme, 'AAAAAAAAAAE=');
 	} ],
-	[ 'the checksum is in the answer' => sub {
+	[ 'checksum in the response' => sub {
 		my $r = put($digits, headers => {
 			'x-amz-checksum-crc64nvme' => $crc64nvme });
 
@@ -92,12 +92,14 @@ my @rows = (
 	[ 'PUT by URL, length and crc64nvme signed' => sub {
 		return signed_put($digits, $digits);
 	} ],
-	[ '... other bytes' => sub { signed_put('987654321', $digits) } ],
-	[ '... more bytes' => sub { signed_put("${digits}0", $digits) } ],
+	[ '... other body of the same length' => sub {
+		signed_put('987654321', $digits);
+	} ],
+	[ '... body longer than signed' => sub { signed_put("${digits}0", $digits) } ],
 	[ '`If-None-Match: *` on PUT' => sub {
 		return exists_put();
 	} ],
-	[ '... most of 8 at once that are told 200' => \&won ],
+	[ '... successes of 8 concurrent PUTs, maximum' => \&won ],
 	[ '... on CompleteMultipartUpload' => sub {
 		return over(parts([ 'a' x (5 << 20), 'b' ], name => 'x',
 			headers => { 'If-None-Match' => '*' }));
@@ -122,7 +124,7 @@ my @rows = (
 	[ '`Range`' => sub {
 		return said(get('x', headers => { Range => 'bytes=1-2' }));
 	} ],
-	[ '... behind the end' => sub {
+	[ '... past the end' => sub {
 		return said(get('x', headers => { Range => 'bytes=90-99' }));
 	} ],
 	[ '... two ranges' => sub {
@@ -287,7 +289,7 @@ sub stored {
 	my $good = $r->{status} == 200;
 
 	return said($r) . ($there == $good ? ''
-		: $there ? ', but there' : ', but not there');
+		: $there ? ', but stored' : ', but not there');
 }
 
 sub over {
