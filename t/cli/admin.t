@@ -298,7 +298,7 @@ for my $range ([], [ '--range', '0-' . ($size - 1) ]) {
 		slurp($path), 'it works');
 }
 
-# HASH.COPY_ID is the file name of a copy; HASH alone would be another file
+# HASH.COPY_ID is the file name of a copy; HASH alone means another file
 
 for my $what ($xorb, $xorb . '.' . '0' x 7 . '1') {
 	my $url = xet(undef, 'url', '--key', $t->dir() . '/url.key', $what);
@@ -382,7 +382,7 @@ spew("$dir/sql/9001_bad.sql", "create table public.half (i int);\n");
 is(xet(undef, { %empty }, 'migrate', '--sql', "$dir/sql")->{out},
 	"9001_bad.sql\n", 'it had left nothing');
 
-# an older release changes neither a newer database nor its functions
+# an older release changes neither a newer database nor the functions in it
 
 my $functions = "select sha256 from xet.migrations where version = 0";
 my $sum = $t->sql($functions, db => 'empty');

@@ -87,7 +87,8 @@ whole('restore', 1, 2, 3);
 is_deeply([ sort { $a cmp $b } grep { !/^xorbs/ } below($r->store()) ],
 	[ 'identity' ], 'restore: nothing else is in the store');
 
-# uploads to the restored store work, and clients need not resend known xorbs
+# uploads to the restored store work, and clients need not send known xorbs
+# again
 
 is($r->upload($data{1}, xorb_chunks => 4)->{hash}, $file{1}{hash},
 	'restore: an upload');
@@ -130,7 +131,7 @@ is(xet(undef, { @to }, 'restore', @sql,
 	'--generation', '../x', $backup)->{code}, 2,
 	'a name that is no generation');
 
-# only the database was lost: restore leaves existing copies in place
+# only the database was lost: restore does not replace existing copies
 
 %was = map { $_ => inode($r->store() . "/$_") } names($r->store());
 $back = restore('--force', $backup);
@@ -141,7 +142,7 @@ whole('database alone', 1, 2, 3);
 empty();
 
 # --------------------------------------------------------------------------
-# the folder is packed with tar, and verified where it is unpacked
+# the folder is packed with tar, then unpacked and verified
 
 is(tar('-c', '-f', "$backup.tar", '-C', $backup, '.'), 0, 'tar: packed');
 mkdir("$backup.unpacked") or die "mkdir: $!";
@@ -196,7 +197,7 @@ run_command([ 'cp', '-p', "$backup/$path", $t->store() . "/$path" ]);
 is(xet(undef, { env => env() }, 'verify', '--json', '--store', $t->store())
 	->{code}, 0, 'put back');
 
-# a copy that is damaged before the first backup
+# a copy that was damaged before the first backup
 
 $file{4} = $t->upload($data{4}, xorb_chunks => 4);
 
@@ -239,7 +240,7 @@ my $kept = backup('--keep', 2);
 is(scalar(generations()), 2, 'two are kept');
 is($kept->{json}[0]{removed}, 0, 'and all copies');
 
-# a copy that neither generation refers to, like one of a removed generation
+# a copy to which no generation refers, as if its generation had been removed
 
 my $old = "xorbs/default/ab/" . 'ab' x 32 . '.00000001';
 
@@ -270,8 +271,8 @@ xet_wait($run);
 ok(!being_read(), 'and nobody reads it any more');
 empty();
 
-# the list determines which copies are removed: if it is truncated, no copy is
-# removed
+# the list determines which copies are removed: if the list is truncated, no
+# copies are removed
 
 my ($last_list) = reverse(sort(glob("$backup/generations/*.list")));
 my $lines = slurp($last_list);
@@ -283,7 +284,7 @@ like($kept->{err}, qr/no generation was removed/, 'a list: what comes of it');
 is(scalar(generations()), 3, 'all are there');
 spew($last_list, $lines);
 
-# files with other names are not generations
+# other file names do not count as generations
 
 spew("$backup/generations/$_.json", '{}') for qw/ zero 20261399 /;
 $kept = backup('--keep', 1);
@@ -384,7 +385,7 @@ sub backup {
 	return xet(undef, { env => env() }, 'backup', '--json', @_, $backup);
 }
 
-# Whether another process holds the readers lock
+# Returns whether another process holds the readers lock.
 
 sub being_read {
 	open(my $fh, '<', "$backup/readers") or return 0;
@@ -410,7 +411,7 @@ sub names {
 		glob("$folder/xorbs/default/*/*");
 }
 
-# The path of a xorb's copy, relative to the folder.
+# Returns the path of a xorb's copy, relative to the folder.
 
 sub named {
 	my ($folder, $hash) = @_;
@@ -418,7 +419,7 @@ sub named {
 	return (grep { index($_, $hash) >= 0 } names($folder))[0];
 }
 
-# All files below a folder; the folders themselves are not listed.
+# Returns all files below a folder, without the folders themselves.
 
 sub below {
 	my ($folder) = @_;

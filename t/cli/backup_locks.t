@@ -4,8 +4,8 @@
 
 # xet restore and collectors, in both orders; other commands refuse to run
 # during a restore.  Then only the database is restored, by xet restore or
-# pg_restore, while the store is intact: copies newer than the backup are not
-# removed as orphans.
+# pg_restore, while the store is intact: copies that are newer than the backup
+# are not removed as orphans.
 
 use warnings;
 use strict;
@@ -39,8 +39,8 @@ my $gone = send_xorb($t, random_bytes(310, 200000));
 is(xet(undef, { env => { %env } }, 'backup', $backup)->{code}, 0, 'a backup');
 
 # --------------------------------------------------------------------------
-# a collector runs when the restore begins: it has deleted the row of a xorb
-# that is in the backup, and is about to remove the copy
+# a collector runs when the restore begins: it has deleted the row of a xorb in
+# the backup, and is about to remove the copy
 
 $t->nginx()->stop();
 
@@ -72,7 +72,7 @@ is($r->{code}, 0, 'gc first: then it restores') or diag($r->{err});
 is(scalar($t->xorb_files($gone->{hash})), 1, 'gc first: the copy as well');
 verified('gc first');
 
-# another collector is running, which only removes orphans
+# another collector is running, which removes only orphans
 
 $lock->run("SELECT pg_advisory_lock(hashtext('xet.copies'), 0)");
 $r = restore('--force');
@@ -90,7 +90,8 @@ is($r->{code}, 3, 'restore first: gc is refused');
 like($r->{err}, qr/a restore is running/, 'restore first: why');
 
 # the commands refuse to run because the folder has no identity during the
-# restore.  Here the test adds an identity, and they still refuse to run.
+# restore.  Here the test adds an identity, and the commands still refuse to
+# run.
 
 spew($t->store() . '/identity', identity() . "\n");
 
@@ -135,7 +136,7 @@ is($r->{code}, 0, 'copies: it ends') or diag($r->{err});
 verified('copies');
 
 # --------------------------------------------------------------------------
-# the store was not lost: newer xorbs stay until xet rebuild has found them
+# the store was not lost: newer xorbs are kept until xet rebuild has found them
 
 for my $way ('xet restore', 'pg_restore') {
 	my $n = $way eq 'xet restore' ? 3 : 4;
@@ -200,7 +201,7 @@ for my $way ('xet restore', 'pg_restore') {
 
 # --------------------------------------------------------------------------
 # a clone of the database, made from a dump, uses the folder of the original
-# database: deletions in the clone remove no copies
+# database: deletions in the clone do not remove copies
 
 my $clone = $t->conninfo() =~ s/dbname=xet/dbname=clone/r;
 my $all = join(' ', glob($t->store() . '/xorbs/default/*/*'));

@@ -41,15 +41,15 @@ $file{$_} = $t->upload($data{$_}, xorb_chunks => 3, scheme => 'lz4')
 	for 1 .. 3;
 
 # --------------------------------------------------------------------------
-# the snapshot is taken, pg_dump waits, and copies are not read yet
+# the snapshot is taken, pg_dump waits, and no copies are read yet
 
 my ($run, $lock) = held('backup', '--json', $backup);
 
 is($t->sql("SELECT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0)"),
 	'f', 'the collector has to wait');
 
-# the backup does not contain an upload that arrives now; a heal replaces a
-# copy
+# the backup does not contain an upload that arrives now; at this time, a heal
+# replaces a copy
 
 $file{4} = $t->upload($data{4}, xorb_chunks => 3);
 
@@ -60,7 +60,7 @@ my $new = heal($file{2}, $data{2});
 isnt($new, $old, 'healed: another copy');
 ok(!-e $old, 'healed: the old one is gone');
 
-# another copy is damaged, and is not healed
+# another copy is damaged, but is not healed
 
 my $hurt = $t->xorb_file($file{3}{xorbs}[1]{hash});
 
@@ -123,7 +123,7 @@ is($two->{code}, 3, 'a session that is lost') or diag($two->{out});
 is(generations(), 1, 'is no generation');
 
 # the session is lost while copies are read; after the dump, the backup sends no
-# other queries that would detect this
+# other queries that would detect the loss
 
 $run = xet_start(undef, { @from }, 'backup', '--json', '--rate', '400k',
 	"$backup.slow");
@@ -152,7 +152,7 @@ is(xet_wait($run)->{code}, undef, 'killed');
 is(xet(undef, 'backup', '--verify', "$backup.kill")->{code}, 1,
 	'nothing of it is a backup');
 
-# a killed backup may leave copies under final names: one intact, one not
+# a killed backup may leave copies under final names: one is intact, one is not
 
 my @names = map { substr($_, length($t->store() . '/')) }
 	glob($t->store() . '/xorbs/default/*/*');
@@ -250,8 +250,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Starts a backup that takes its snapshot and then waits, because its pg_dump is
-# held before it connects.
+# Starts a backup that takes its snapshot and then waits: its pg_dump is held
+# before it connects.
 
 sub held {
 	my $bin = $t->dir() . '/bin';
@@ -272,7 +272,7 @@ sub held {
 	return ($xet, "$bin/go");
 }
 
-# Whether a copy below a folder is partly written.
+# Returns whether a copy below a folder is partly written.
 
 sub coming {
 	my ($path) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# How pg_dump and pg_restore receive connection secrets: a TLS client key has a
-# password, which appears on no command line, in no environment variable and in
-# no file.
+# How pg_dump and pg_restore receive connection secrets: the password of a TLS
+# client key appears on no command line, in no environment variable and in no
+# file.
 
 use warnings;
 use strict;
@@ -27,8 +27,8 @@ my $tls = $t->dir() . '/tls';
 my $bin = $t->dir() . '/bin';
 my $secret = "s'e cr=et\\1";
 
-# an address that only this test uses, because the port number is always the one
-# in the name of the socket
+# an address that only this test uses, because the port number is always the
+# number in the name of the socket
 
 my $address = join('.', 127, map { 1 + int(rand(250)) } 1 .. 3);
 
@@ -68,7 +68,7 @@ is($r->{code}, 0, 'a backup') or diag($r->{err});
 seen('pg_dump');
 unlike($r->{out} . $r->{err}, qr/\Q$secret\E|\Q$quoted\E/, 'no secret printed');
 
-# the password comes from the service file of the operator
+# the password comes from the operator's service file
 
 spew("$tls/service", "[mine]\n" . join("\n", split(/ /, $open))
 	. "\nsslpassword=$secret\n");
@@ -120,8 +120,8 @@ sub run {
 		@args);
 }
 
-# Wraps the program: the wrapper records what other users could see, and the
-# service file.
+# Wraps the program: the wrapper records everything that other users could see,
+# and the service file.
 
 sub watched {
 	my ($program) = @_;

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # xet verify --store and the collector with a database that is older than the
-# store: a standby is refused.  With a clone that was made before later uploads,
-# no copy without a row in the clone is removed.
+# store.  A standby is refused.  With a clone that was made before later
+# uploads, no copies are removed just because the clone has no row for them.
 
 use warnings;
 use strict;
@@ -26,7 +26,7 @@ $t->let_age();
 
 my $store = $t->store();
 
-# makes a file and its rows some days old; other files are new
+# makes a file and its rows some days old, because other files are new
 
 sub age {
 	my ($file, $days) = @_;
@@ -79,7 +79,7 @@ my $copy = $t->pg()->copy($t->dir() . '/copy', standby => 1);
 
 $copy->start();
 
-# an upload after the copy of the database, aged to two days ago
+# an upload after the database was cloned, aged to two days ago
 
 my $two = $t->upload(mix(7, 400000));
 

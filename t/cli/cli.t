@@ -176,14 +176,15 @@ sub run {
 	return scalar `$xet @args 2>&1`;
 }
 
-# The verbs of verbs.def, sorted.
+# Returns the verbs in verbs.def, sorted.
 
 sub verbs_of_the_table {
 	return sort(slurp(root() . '/src/cli/base/verbs.def')
 		=~ /^XET_CLI_VERB\("(\w+)"/mg);
 }
 
-# The completions that bash offers for the last of these words after "xet".
+# Returns the completions that bash offers for the last of these words after
+# "xet".
 
 sub complete {
 	my (@words) = @_;

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Failures of xet put and xet get: truncated downloads are resumed, expired
-# URLs are requested again and damage is detected.  Every failure has an exit
-# code and prints one line.
+# Failures of xet put and xet get: truncated downloads are resumed, expired URLs
+# are requested again and damage is detected.  Every failure has an exit code
+# and prints one line.
 
 use warnings;
 use strict;
@@ -224,7 +224,7 @@ my $kept = (-s "$out.xet-state") / 48 - 1;
 
 unlink($t->dir() . '/slow');
 
-# two downloads to one target
+# two downloads to the same target
 
 open(my $lock, '+<', "$out.xet-state") or die;
 flock($lock, 2) or die;
@@ -243,7 +243,7 @@ cmp_ok($got, '<', 24000000 - ($kept - 2) * 8192, "$kept chunks were there");
 cmp_ok($got, '>', 1000000, 'and some were not');
 is_deeply([ glob("$out.xet-*") ], [], 'nothing left beside');
 
-# partial data that is damaged, or belongs to another file, is not used
+# partial data that is damaged, or belongs to another file, is discarded
 
 spew("$out.xet-part", 'x' x 100000);
 spew("$out.xet-state", slurp_state($big->{hash}));
@@ -271,7 +271,7 @@ is(xet_wait($run)->{code}, 0, 'a worker is killed');
 ok(slurp($out) eq $large, 'the whole file');
 
 # --------------------------------------------------------------------------
-# URLs expire during a download: here their key is removed
+# URLs expire during a download: here the test removes their key
 
 spew($t->dir() . '/slow', '');
 unlink($out);
@@ -303,7 +303,7 @@ ok(!-e $out, 'nothing under the name');
 unlink($t->dir() . '/refuse', "$out.xet-part", "$out.xet-state");
 
 # --------------------------------------------------------------------------
-# a server that ignores ranges; data URLs name that server
+# a server that ignores ranges; the data URLs point to that server
 
 SKIP: {
 	skip('the location has files', 2) if $t->s3();
@@ -338,7 +338,7 @@ is(xet($t, 'get', '-o', $out, $hash)->{code}, 0, 'repaired: resumed');
 ok(slurp($out) eq $data, 'the whole file');
 unlink($out);
 
-# any bytes decode as an uncompressed chunk: the hash of the file shows damage
+# any bytes decode as an uncompressed chunk: damage is detected by the file hash
 
 my $plain = $t->upload(random_bytes(9, 300000));
 
@@ -359,7 +359,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Runs xet in its own folder; checks the exit code, and that stderr has one
+# Runs xet in a separate folder; checks the exit code, and that stderr has one
 # line with the reason.  A line about kept bytes is not counted.
 
 sub fails {
@@ -383,7 +383,7 @@ sub flip {
 	$t->flip_copy($copy, int($pos));
 }
 
-# Bytes of xorbs sent since an offset of the log.
+# Returns the number of xorb bytes sent since an offset of the log.
 
 sub received {
 	my ($from) = @_;
@@ -397,7 +397,7 @@ sub received {
 	return $sum;
 }
 
-# A state file for the first 50,000 bytes of a file.
+# Returns a state file for the first 50,000 bytes of a file.
 
 sub slurp_state {
 	my ($hash) = @_;

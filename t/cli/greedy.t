@@ -136,7 +136,7 @@ my $url = $t->url('/files/xorb', 8081);
 $t->write_file('lies/xorb', $xorb->{bytes});
 
 # --------------------------------------------------------------------------
-# memory: xet needs little more than with an honest server
+# memory: xet needs only slightly more than with an honest server
 
 my $room = 40000;
 my $r;
@@ -189,8 +189,8 @@ like($r->{err}, qr/\Axet: server: \S+: 400\n\z/, 'is not read');
 like(limited({ endpoint => $t->url('/small', 8081) })->{err},
 	qr/: 500 of_the_server: no\n\z/, 'a short one is');
 
-# all URLs have expired, and each gets a long error response before the response
-# with new URLs arrives
+# all URLs have expired, and each URL gets a long error response before the
+# response with new URLs arrives
 
 $t->write_file('lies/big', 'x' x 30000000);
 
@@ -237,8 +237,8 @@ like($r->{err}, qr!/forbidden: 403\n\z!, 'are not kept') or diag($r->{err});
 }
 
 # --------------------------------------------------------------------------
-# time: responses with lists that are slow to search; at this length a
-# quadratic search would take a quarter of an hour
+# time: responses with lists that are slow to search; at this length a quadratic
+# search would take a quarter of an hour
 
 my $short = 100;
 
@@ -334,7 +334,7 @@ sub term {
 		range => { start => $start, end => $end } };
 }
 
-# A dedup response: n xorbs, each with no chunk or with one.
+# Returns a dedup response: n xorbs, each with no chunk or with one chunk.
 
 sub known {
 	my ($n, $chunk, $alike) = @_;
@@ -364,7 +364,7 @@ sub answer {
 		end => $last } }, @{ $o{spare} || [] } ] } ] } };
 }
 
-# Downloads with a limit on memory.
+# Downloads with a memory limit.
 
 sub limited {
 	my ($o, @args) = @_;

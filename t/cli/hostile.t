@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # xet with a server that sends false responses: after a faulty reconstruction,
-# xorb or dedup response, xet prints one line and returns an exit code, or the
-# bytes are right.
+# xorb or dedup response, either xet prints one line and returns an error code,
+# or the bytes are right.
 
 use warnings;
 use strict;
@@ -95,7 +95,7 @@ my $out = "$dir/out";
 my $told = '';
 my $json = JSON::PP->new->canonical();
 
-# an honest response: two terms of one xorb, the second range first
+# an honest response: two terms of one xorb, the second range comes first
 
 my $xorb = make_xorb(mix(5, 300000), sizes => [ 30000 ]);
 my @chunks = @{ $xorb->{chunks} };
@@ -236,7 +236,7 @@ for my $n (1 .. 120) {
 is($wrong, 0, "flipped bytes: no wrong ones came out ($right were no harm)");
 
 # --------------------------------------------------------------------------
-# dedup responses: with any contents, the put is correct or fails
+# dedup responses: with any contents, the put either is correct or fails
 
 my $half = substr($data, 0, 150000) . random_bytes(6, 150000);
 
@@ -247,7 +247,7 @@ my $answer = $t->get("/api/v1/chunks/default/$first")->{body};
 
 is(substr($answer, 0, 14), 'HFRepoMetaData', 'an answer');
 
-# an expired shard, or one of another version, is not used
+# an expired shard, or a shard of another version, is not used
 
 my %footer = (honest => sub { }, expires => sub { put64($_[0], 112, 1) },
 	'expires never' => sub { put64($_[0], 112, 0) },
@@ -307,7 +307,7 @@ for my $n (0 .. 60) {
 pass('dedup answers');
 
 # --------------------------------------------------------------------------
-# status 200 alone does not mean that the data are stored
+# status 200 alone does not mean that the data is stored
 
 for my $what ([ all => 4, 'xorbs' ], [ empty => 4, 'xorbs' ],
 	[ shards => 4, 'shards' ], [ says => 0 ])

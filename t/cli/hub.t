@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet with a Hub: folders are uploaded by name and downloaded; known data are
-# not resent, interrupted runs are resumed, and a token is sent only to its own
-# server.  Responses of a Hub cannot make xet write outside the target folder.
+# xet with a Hub: folders are uploaded by name and downloaded; known data is not
+# resent, interrupted runs are resumed, and a token is sent only to its own
+# server.  Hub responses cannot make xet write outside the target folder.
 
 use warnings;
 use strict;
@@ -25,8 +25,8 @@ use JSON::PP ();
 
 my $mib = 1048576;
 
-# A Hub without tokens, a Hub with tokens over the same repos, and one that
-# returns responses that the test has written.
+# A Hub without tokens, a Hub with tokens for the same repos, and a Hub that
+# returns responses written by the test.
 
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
 	http => Test::Xet::Token::token_directive()
@@ -91,7 +91,7 @@ EOC
 sub server {
 	my ($port, $auth, $lifetime) = @_;
 
-	# the log has only the end of a token: it identifies the token, and
+	# the log has only the end of a token, which identifies the token but
 	# gives no access
 
 	return ($port == 8081 ? "map \$http_authorization \$sent {\n"
@@ -211,7 +211,7 @@ is_deeply([ sort map { $_->{file} } grep { $_->{received_bytes} }
 same('in', 'model', 'get: as they are');
 
 # --------------------------------------------------------------------------
-# known data are not resent
+# known data is not resent
 
 spew($t->dir() . '/hub.log', '');
 $r = hub_xet('put', '--json', '-r', 'in', 'me/model');
@@ -336,7 +336,7 @@ is_deeply([ map { $_->{file} } @{ hub_xet('ls', '-r', '--json',
 is(join(' ', map { /(\S+)$/ } split(/\n/, hub_xet('ls', 'me')->{out})),
 	'me/model datasets/me/d buckets/me/b', 'ls: of an owner');
 
-# two puts at once: the files of both are committed
+# two concurrent puts: the files of both are committed
 
 put_file("pair$_/file$_", "of $_") for 1, 2;
 
@@ -514,7 +514,7 @@ ok(wait_for(120, sub { requests($asks) >= 3 }), 'token: renewed');
 unlink($t->dir() . '/held');
 is(xet_wait($run)->{code}, 0, 'token: and used');
 
-# a valid token is used further if the server issues no new token
+# a valid token stays in use if the server issues no new token
 
 spew($t->dir() . '/hub.log', '');
 spew($t->dir() . '/held', '');
@@ -563,8 +563,7 @@ is($r->{code}, 0, 'resumed') or diag($r->{err});
 is(requests(qr/POST \S+xorbs/), 0, 'resumed: no xorb is sent again');
 is($r->{json}[-1]{files}, 1, 'resumed: the file is committed');
 
-# an interrupted import of many repos: the next run resumes each repo
-# separately
+# an interrupted import of many repos: the next run resumes each repo separately
 
 for my $name (qw/ one two /) {
 	my $repo = "half/models--half--$name";
@@ -601,7 +600,7 @@ is(join(' ', map { "$_->{repo} $_->{files}" } grep { $_->{repo} }
 	@{ $r->{json} }), 'half/one 0 half/two 1', 'import: both of them');
 is(requests(qr/POST \S+xorbs/), 0, 'import: no xorb is sent again');
 
-# interrupted, and started again with another repo, type or branch
+# interrupted, then started again with another repo, type or branch
 
 my @half = ('half/models--half--two/snapshots/' . '01' x 20);
 
@@ -672,8 +671,8 @@ for my $change ([ { lfs => { oid => 'ab' x 32 } }, 1 ],
 	refused($change->[1], $json->encode($change->[0]));
 }
 
-# a link in the target folder, a next page on another host, and a page that
-# follows itself
+# a link in the target folder, a next page on another host, and a page whose
+# next page is itself
 
 lie([ { %$one, path => 'up/one' } ]);
 $lied++;
@@ -787,7 +786,7 @@ SKIP: {
 		HF_HOME => "$dir/home", HF_HUB_DISABLE_TELEMETRY => 1,
 		HF_HUB_DISABLE_PROGRESS_BARS => 1, no_proxy => '*');
 
-	# a cache of the old layout, and one whose repos share blobs
+	# a cache in the old layout, and a cache whose repos share blobs
 
 	hub_xet('put', '-r', 'in/a', 'datasets/me/d');
 	system("HF_HUB_DISABLE_SHARED_BLOBS=1 $python -c '$script' "
@@ -899,7 +898,7 @@ sub lying {
 	return (env => { HF_ENDPOINT => $t->url('', 8082) }, timeout => 60);
 }
 
-# Sets the Hub's responses: a tree, and any other parts that differ.
+# Sets the Hub's responses: a tree, and any other parts that are different.
 
 sub lie {
 	my ($tree, %other) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Names of Hub repos as arguments of xet commands for repositories, limits,
-# tokens and zTensor files, instead of store names and hashes.
+# Hub repo names as arguments of xet commands for repositories, limits, tokens
+# and zTensor files, instead of store names and hashes.
 
 use warnings;
 use strict;
@@ -116,7 +116,7 @@ for my $called (@called) {
 	is($r->{json}[0]{files}, 2, "usage: $name: its files");
 }
 
-# a repo of the store takes precedence over a Hub name without hf://
+# a store repo takes precedence over a Hub name without hf://
 
 is(db_xet('repo', 'add', 'me/model')->{code}, 0, 'one of the store');
 is(db_xet('repo', 'files', 'me/model')->{out}, '', 'it comes first');
@@ -169,7 +169,7 @@ for my $verb (qw/ add rm public private /) {
 is(db_xet('repo', 'add', 'hf://me/none')->{code}, 2, 'repo add: not there');
 is($t->get('/me/model/resolve/main/b')->{body}, 'b' x 1000, 'all is there');
 
-# but an administrator may remove a file from all commits
+# an administrator may remove a file from all commits, however
 
 my ($b) = grep { $_->{size} == 1000 }
 	@{ db_xet('repo', 'files', '--json', 'me/new')->{json} };
@@ -179,7 +179,8 @@ is(scalar(@{ db_xet('repo', 'files', '--json', 'me/new')->{json} }), 1,
 	'a file is out: of the repo');
 
 # --------------------------------------------------------------------------
-# tokens, created after the repos become private, which revokes earlier ones
+# tokens, created after the repos become private, because that revokes earlier
+# tokens
 
 for my $type (qw/ model dataset /) {
 	is($t->http('PUT', "/api/${type}s/me/model/settings", {},
@@ -251,7 +252,7 @@ is(hub_xet('zt', 'ls', 'me/none/a.zt')->{code}, 1, 'zt: no repo');
 is(hub_xet('zt', 'ls', 'me/model')->{code}, 2, 'zt: a repo');
 
 # --------------------------------------------------------------------------
-# the help says which verbs take names
+# the help shows which verbs take names
 
 for my $verb (qw/ get import info ls put rm verify zt /) {
 	like(xet(undef, 'help', $verb)->{out}, qr/^usage: .*\bNAME\b/,

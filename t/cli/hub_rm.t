@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet rm with Hub names: a bucket of many files, which is listed page by page,
+# xet rm with Hub names: a bucket with many files, which is listed page by page,
 # and deletions whose response is lost.
 
 use warnings;
@@ -59,7 +59,7 @@ $t->run();
 my $fault = Test::Xet::S3Fault->new($t, dir => $t->dir() . '/fault');
 
 # --------------------------------------------------------------------------
-# a bucket of many files
+# a bucket with many files
 
 is($t->post('/api/buckets/me/many', '{}')->{status}, 200, 'a bucket');
 
@@ -153,7 +153,7 @@ is($fault->used($rule), 1, 'no repo, and no answer');
 is($r->{code}, 1, 'no repo, and no answer: a fault');
 $fault->clear();
 
-# files by their hashes
+# files by hash
 
 my $file = $t->upload(mix(1, 300_000));
 my $hash = $file->{hash};
@@ -195,7 +195,7 @@ sub hub_xet {
 		env => { HF_ENDPOINT => $t->url('') } }, @args);
 }
 
-# Runs xet through the proxy that loses responses.
+# Runs xet through a proxy that loses responses.
 
 sub lost {
 	my (@args) = @_;

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The partial data that a download keeps: a signal does not remove them, and
-# they stay usable when the server has stored a xorb again.  File names of any
-# length are possible, although partial data have longer names.  A file gets its
-# final name only after a sync.
+# The partial data that a download keeps: a signal does not remove it, and it
+# stays usable after the server has stored a xorb again.  File names of any
+# length are possible, although the names of partial files are longer.  A file
+# gets its final name only after a sync.
 
 use warnings;
 use strict;
@@ -53,7 +53,7 @@ my $out = "$dir/out";
 my $slow = $t->dir() . '/slow';
 my $seed = 20;
 
-# Starts a download, and interrupts it after some chunks have arrived.
+# Starts a download, and interrupts it after some chunks.
 
 sub broken_off {
 	my ($hash, $name) = @_;
@@ -74,7 +74,7 @@ sub broken_off {
 	unlink($slow);
 }
 
-# Total size of the state files, which record chunks.
+# Returns the total size of the state files, which record chunks.
 
 sub noted {
 	my $sum = 0;
@@ -137,7 +137,7 @@ sub received {
 }
 
 # --------------------------------------------------------------------------
-# a signal while kept data are verified.  A million wrong records precede the
+# a signal while kept data is verified.  A million wrong records precede the
 # right records, so that the signal arrives during verification.
 
 my $data = random_bytes($seed++, 12000000);
@@ -198,7 +198,7 @@ for my $chunks (1000, 30) {
 	is_deeply([ glob("$out.xet-*") ], [], 'nothing is left');
 }
 
-# a heal during the download: of the last xorb, not requested yet
+# a heal during the download: of the last xorb, which is not requested yet
 
 unlink($out);
 $data = mix($seed++, 12000000);
@@ -291,7 +291,8 @@ is($r->{code}, 3, '256 bytes: refused');
 like($r->{err}, qr/: File name too long\n\z/, '256 bytes: reported');
 is_deeply([ glob("$dir/aa*") ], [], '256 bytes: nothing is left');
 
-# two long names with the same beginning: each keeps its data and is resumed
+# two long names with the same beginning: each download keeps its data and is
+# resumed
 
 my @alike = map { "$dir/" . 'd' x 254 . $_ } 1, 2;
 
@@ -309,7 +310,7 @@ for (@alike) {
 
 cmp_ok(received($from), '<', 2 * (6000000 - 10 * 8192), 'and is resumed');
 
-# links of other users at the names of partial data are not followed, even for
+# other users' links at the names of partial data are not followed, even for
 # long names
 
 spew("$dir/victim", 'mine');
@@ -326,7 +327,8 @@ is_deeply(\%codes, { 0 => 1, 3 => 1 }, 'a link at one of the names');
 is(slurp("$dir/victim"), 'mine', 'the victim has what it had');
 
 # --------------------------------------------------------------------------
-# a file gets its name only after a sync: while a sync hangs, it has none
+# a file gets its name only after a sync: while a sync hangs, the file has no
+# name
 
 my $stall = Test::Xet::Stall->new(dir => $dir);
 

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # xet put and xet get: files of all sizes, by all forms of requests; data that
-# the server already has are not resent.
+# the server already has is not resent.
 
 use warnings;
 use strict;
@@ -95,7 +95,7 @@ $r = xet($t, { stdin => $files[3] }, 'put', '--json', '-');
 is($r->{json}[0]{sha256}, sha256_file($files[3]), 'put of a pipe');
 
 # --------------------------------------------------------------------------
-# ranges, compared with the file
+# ranges, compared with the complete file
 
 my $size = 40 * $mib + 12345;
 make_mix("$dir/ranges", 77, $size);
@@ -189,7 +189,7 @@ is(sha256_file("$dir/out"), sha256_file("$dir/second"),
 	'second version: comes back');
 
 # --------------------------------------------------------------------------
-# repetitive files: 64 MiB of zeros, and one MiB repeated 60 times
+# repetitive files: 64 MiB of zeros, and one MiB that is repeated 60 times
 
 system("head -c " . 64 * $mib . " /dev/zero > $dir/zeros") == 0 or die;
 $r = xet($t, 'put', '--json', "$dir/zeros");
@@ -229,7 +229,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Bytes of xorb uploads so far, or the number of shards.
+# Returns the bytes of xorb uploads so far, or the number of shards.
 
 sub uploads {
 	my ($what) = @_;

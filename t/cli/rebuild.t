@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet rebuild: if the database is lost, or older than the store, it gets rows
-# for the xorbs of the store, so that clients need not resend them.
+# xet rebuild: if the database is lost, or is older than the store, it gets rows
+# for the xorbs in the store, so that clients need not send them again.
 
 use warnings;
 use strict;
@@ -47,7 +47,7 @@ is_deeply($r->{json}[0], { copies => $copies, known => $copies, added => 0,
 is(xorbs(), $was, 'its rows are as they were');
 
 # --------------------------------------------------------------------------
-# the database is lost; one file of the store is damaged, one is not a xorb
+# the database is lost; one store file is damaged, one is not a xorb
 
 my $hurt = $t->xorb_file($file{2}{xorbs}[1]{hash});
 my $good = slurp($hurt);
@@ -77,7 +77,7 @@ cmp_ok($t->sql('SELECT count(*) FROM xet.chunks'), '>=', $chunks,
 is($t->sql('SELECT identity FROM xet.store') . "\n",
 	slurp($t->store() . '/identity'), 'lost: the identity');
 
-# the server starts, and a client restores a file by its shard, without xorbs
+# the server starts, and a client restores a file with just its shard
 
 $t->run();
 is($t->get('/api/health')->{status}, 200, 'lost: it serves');
@@ -96,7 +96,7 @@ is(scalar(() = $t->files_in_store()), $copies + 1,
 is(xet(undef, { @env }, 'verify', '--store')->{code}, 0, 'lost: all is well');
 
 # --------------------------------------------------------------------------
-# an older database, which lacks later uploads and later heals
+# an older database without later uploads and later heals
 
 $t->sql('CREATE SCHEMA old; CREATE TABLE old.xorbs AS TABLE xet.xorbs');
 

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Concurrent events during xet rebuild and after an interrupted rebuild:
-# collectors; uploads of the same xorbs and of others; an upload that is refused
-# at its end; heals.  The test also uses a database that does not belong to the
-# store.
+# collectors; uploads of the same xorbs and of other xorbs; an upload that is
+# refused at its end; heals.  The test also uses a database that does not belong
+# to the store.
 
 use warnings;
 use strict;
@@ -89,7 +89,8 @@ my ($hash, $copy_id) = row_less();
 
 is(orphans($hash, $copy_id), 0, 'interrupted: xet.orphans() finds none');
 
-# a backup removes no copies either: it cannot know which are needed
+# a backup removes no copies either, because it cannot know which ones are
+# needed
 
 my $backup = $t->dir() . '/backup';
 
@@ -124,7 +125,7 @@ shards('complete', 1 .. 4);
 
 # --------------------------------------------------------------------------
 # a damaged copy may be the only copy of a xorb: it is kept until an
-# administrator repairs it or gives it up
+# administrator repairs the copy or gives it up
 
 my ($hurt) = $t->xorb_files($file{1}{xorbs}[0]{hash});
 my $good = slurp($hurt);
@@ -195,7 +196,7 @@ ok(wait_for(10, sub { $t->xorb_files($late->{hash}) == 1 }),
 verified('beside an upload');
 
 # --------------------------------------------------------------------------
-# constant uploads of the same xorbs and of others, heals, and a collector
+# constant uploads of the same xorbs and of other xorbs, heals, and a collector
 
 lose();
 is(rebuild()->{code}, 0, 'the folder gets its database');
@@ -242,7 +243,8 @@ is(scalar(grep { my $d = $t->download(name($_), size => length($data{$_}));
 	@{ $d->{errors} } || $d->{data} ne $data{$_} } keys %acked), 0,
 	'uploads: every file is there');
 
-# a xorb without files may be among those whose copies this test has removed
+# a xorb without files may be one of the xorbs whose copies this test has
+# removed
 
 xet(undef, { @env }, 'verify', '--store');
 $t->sql('DELETE FROM xet.xorbs x WHERE damaged_at IS NOT NULL AND NOT EXISTS'
@@ -371,7 +373,7 @@ sub waits {
 		. " 'advisory' AND objid = 77 AND NOT granted");
 }
 
-# The hash and id of a copy without a row.
+# Returns the hash and id of a copy without a row.
 
 sub row_less {
 	my %rows = map { $_ => 1 } $t->sql("SELECT encode(hash, 'hex') || ' '"
@@ -405,7 +407,7 @@ sub verified {
 	is($sum->{faults}, 0, "$test: no faults") or diag($v->{out}, $v->{err});
 }
 
-# A client that has the files sends only shards, no xorbs.
+# A client that has the files sends just shards, no xorbs.
 
 sub shards {
 	my ($test, @which) = @_;
@@ -425,8 +427,9 @@ sub name {
 	return $t->upload($data{$_[0]}, xorb_chunks => 2, send => 0)->{hash};
 }
 
-# Two clients send the same files, and two send others, repeatedly.  If a file
-# is refused because one of its xorbs is missing, the client sends it again.
+# Two clients send the same files, and two send different files, repeatedly.  If
+# a file is refused because one of its xorbs is missing, the client sends it
+# again.
 
 sub clients {
 	pipe(my $from, my $to) or die "pipe: $!\n";

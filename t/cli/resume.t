@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A killed put is resumed: acknowledged data are not resent, unless the server
-# has lost them, and the journal is not trusted.
+# A killed put is resumed: acknowledged data is not resent, unless the server
+# has lost it, and the journal is not trusted.
 
 use warnings;
 use strict;
@@ -22,8 +22,8 @@ use File::Temp qw/ tempdir /;
 my $mib = 1048576;
 
 # The server refuses shards for a while, so that all xorbs are stored and no
-# file exists.  Dedup is off; otherwise it would also keep xorbs from being
-# resent.
+# file exists.  Dedup is off; otherwise it would also prevent xorbs from being
+# sent again.
 
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 400,
 	http => 'log_format bytes "$request_method $uri $status";'
@@ -127,7 +127,7 @@ is(xet($t, @put)->{code}, 0, 'all xorbs were sent');
 is(sent(), $before, 'none is sent again');
 comes_back('only the shard was missing');
 
-# truncated or changed journals: the data are sent again
+# truncated or changed journals: the data is sent again
 
 for my $damage (
 	[ 'cut' => sub { truncate($_[0], (-s $_[0]) - 7) } ],
@@ -155,7 +155,7 @@ $before = sent();
 is(xet($t, @put)->{code}, 0, 'a week old: put');
 is(sent(), $before + 1, 'a week old: sent again');
 
-# a folder that others can write to is not used
+# a folder to which others can write is not used
 
 broken_off();
 chmod(0777, "$cache/xet");
@@ -177,7 +177,8 @@ is(xet($t, @put)->{code}, 0, 'the first put is resumed');
 is(sent(), $before, 'and sends nothing');
 
 # --------------------------------------------------------------------------
-# the server has lost all data: it refuses the shard, and xet resends the data
+# the server has lost all data: it refuses the shard, and xet sends the data
+# again
 
 broken_off();
 $t->sql('DELETE FROM xet.chunks');

@@ -288,8 +288,8 @@ sub get {
 	return ($result, who());
 }
 
-# The worker's log.  A line is logged after its response, so this sends one
-# more request and waits for its line.
+# Returns the worker's log.  A line is logged after its response, so this sends
+# one more request and waits for the line of this request.
 
 sub who {
 	my $log;
@@ -346,13 +346,13 @@ like(xet(undef, 'token', '--url', 'http://example.invalid/token')->{err},
 	qr/without TLS/, 'nor is one fetched');
 
 # --------------------------------------------------------------------------
-# credentials of ~/.netrc or of a URL are sent only to their own origin, and
+# credentials from ~/.netrc or from a URL are sent only to their own origin, and
 # only in the header
 
 my $home = tempdir(CLEANUP => 1);
 my $tls = 'https://127.0.0.1:' . $t->port(8443);
 
-# The token received, and which requests carried credentials.
+# Returns the received token, and which requests carried credentials.
 
 sub login {
 	my ($url, $netrc, @args) = @_;
@@ -416,7 +416,8 @@ is_deeply([ slurp($t->dir() . '/who.log') =~ /(Basic \S+)/g ],
 	[ ('Basic ' . encode_base64('me:s@c/r:t%', '')) x 3 ],
 	'the password does not change on the way');
 
-# credentials are sent like tokens: only by TLS, or to this machine
+# credentials are sent under the same conditions as tokens: only over TLS, or to
+# this machine
 
 for my $who ('me:secret', 'me', ':secret') {
 	for my $scheme ('http://', '') {
@@ -498,7 +499,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# streams that are closed at the start are neither written to nor read from
+# streams that are closed at the start are neither written nor read
 
 for ([ "get -o - $hash >&-", 3 ], [ "get -o - --range 0-99 $hash >&-", 3 ],
 	[ "get --json -o $out $hash >&-", 3 ], [ "get -o $out $hash >&-", 0 ],

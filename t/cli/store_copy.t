@@ -71,7 +71,7 @@ is_deeply([ objects('moved') ], [], 'nothing was written');
 
 # --------------------------------------------------------------------------
 # killed at any time: every copy in the target is intact, the next run copies
-# the rest, and no server accepts an incomplete target
+# the remaining ones, and no server accepts an incomplete target
 
 my $killed = 0;
 
@@ -178,7 +178,7 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 	unlike($r->{err}, qr/is in neither store/, 'nothing is called lost');
 }
 
-# source and target are one bucket by two names: the run detects this by the
+# source and target are one bucket with two names: the run detects this by the
 # mark that it writes
 
 {
@@ -191,7 +191,7 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 }
 
 # --------------------------------------------------------------------------
-# two runs at once, during uploads, deletions and a collector run
+# two concurrent runs, during uploads, deletions and a collector run
 
 {
 	my @runs = map { xet_start(undef, { %pg }, 'store', 'copy', '--json',
@@ -225,7 +225,8 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 }
 
 # --------------------------------------------------------------------------
-# a xorb is healed while its copy is copied: the row then has another copy id
+# a xorb is healed while its copy is being copied: the row then has another copy
+# id
 
 {
 	my $fault = Test::Xet::S3Fault->new($s3);
@@ -262,8 +263,8 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 }
 
 # --------------------------------------------------------------------------
-# the switch: uploads after the last run are missing in the bucket; requests
-# for them fail as store errors, until the next run copies them
+# the switch: uploads after the last run are missing in the bucket; requests for
+# these fail as store errors, until the next run copies them
 
 is(copy('--from', $from, '--to', $to)->{code}, 0, 'the second run');
 
@@ -282,8 +283,8 @@ $t->allow(qr/./);
 ok($t->get("/api/v1/files/$file{2}")->{body} eq $data{2},
 	'earlier files are readable');
 
-# an upload to the bucket; xorbs that the bucket lacks stay marked until the
-# next run
+# an upload to the bucket; xorbs that are not in the bucket stay marked until
+# the next run
 
 my $fresh = mix(41, 400_000);
 my $new = $t->upload($fresh, xorb_chunks => 2)->{hash};
@@ -351,7 +352,7 @@ sub bucket {
 
 sub rows { return $t->sql('SELECT count(*) FROM xet.xorbs') }
 
-# Names of copies, relative to the store or the prefix.
+# Returns the names of copies, relative to the store or the prefix.
 
 sub names {
 	my @names = grep { !m!^(?:identity|tmp/)! } $t->files_in_store();
@@ -369,7 +370,7 @@ sub objects {
 	return @names;
 }
 
-# Returns the number of copies that equal those of the folder, and the number of
+# Returns the number of copies that equal those in the folder, and the number of
 # copies that differ.
 
 sub same {

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two first runs of xet store copy at once, each held at a critical point.  Two
-# runs that copy one store both succeed.  Of two runs that copy two stores, one
-# succeeds and the other one reports why it failed.  If source and target are
-# one store by two names, both runs are refused.
+# Two concurrent first runs of xet store copy, each held at a critical point.
+# Two runs that copy one store both succeed.  If two runs copy two stores, one
+# run succeeds and the other run reports why it failed.  If source and target
+# are one store with two names, both runs are refused.
 
 use warnings;
 use strict;
@@ -27,7 +27,7 @@ my %conf = (s3 => 0, workers => 1, log => 'info');
 my @t = map { Test::Xet->new(%conf) } 0, 1;
 my $s3 = Test::Xet::S3->new(dir => $t[0]->dir() . '/s3');
 
-# one proxy to the bucket for each run, so that each can be held by itself
+# one proxy to the bucket for each run, so that each run can be held separately
 
 my @way = map { Test::Xet::S3Fault->new($s3) } 0, 1;
 
@@ -42,7 +42,7 @@ my @identity = map { slurp($_->store() . '/identity') } @t;
 isnt($identity[0], $identity[1], 'two stores');
 
 # --------------------------------------------------------------------------
-# two runs copy one store: both wait for a table, and are released together
+# two runs copy one store: both wait for a table lock, and are released together
 
 for my $case ([ 'xet.store', 'bucket' ], [ 'xet.xorbs', 'bucket' ],
 	[ 'xet.store', 'folder' ], [ 'xet.xorbs', 'folder' ])
@@ -153,8 +153,8 @@ for my $round (1 .. 3) {
 }
 
 # --------------------------------------------------------------------------
-# the target is the source by another name: both runs write a mark and remove
-# the mark again
+# the target is the source under another name: both runs write a mark and remove
+# it again
 
 for my $case ([ 'the other run has ended', 2000, 0 ],
 	[ 'the mark of the other run', 1000, 2500 ])

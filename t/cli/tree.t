@@ -3,7 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # xet put --recursive and xet get --recursive: a folder is stored in few xorbs
-# and downloaded unchanged; no manifest or link makes xet write outside it.
+# and downloaded unchanged; no manifest or link can make xet write outside the
+# folder.
 
 use warnings;
 use strict;
@@ -83,7 +84,7 @@ ok(-d "$dir/back/empty/deep", 'empty folders, too');
 ok(-x "$dir/back/a/run", 'programs are programs');
 ok(!-x "$dir/back/one", 'and others are not');
 
-# a second get fetches only what has changed
+# a second get fetches only changed files
 
 spew("$dir/back/one", 'abd');
 unlink("$dir/back/a/b/same");
@@ -132,7 +133,7 @@ for my $line ('', '{', '[]', '1', $json->encode({ %$one, hash => 'x' }),
 is_deeply([ map { s!.*/!!r } glob("$dir/jail/* $dir/jail/in/*") ],
 	[ 'in', 'victim' ], 'nothing was made');
 
-# links that exist in the target
+# existing links in the target
 
 symlink("$dir/jail", "$dir/jail/in/up");
 symlink("$dir/jail/victim", "$dir/jail/in/one");
@@ -180,8 +181,8 @@ is(xet($t, 'put', '-r', "$dir/in", "$dir/in")->{code}, 2, 'two trees');
 is(xet($t, 'put', '-r', "$dir/manifest")->{code}, 3, 'no tree');
 is(xet($t, 'put', '-r', "$dir/jail/none")->{code}, 3, 'no such tree');
 
-# files get their names only after a sync; an interrupted run finds the data
-# that have arrived
+# files get their names only after a sync; the next run after an interruption
+# finds the data that has arrived
 
 {
 	my $stall = Test::Xet::Stall->new(dir => tempdir(CLEANUP => 1));
@@ -217,7 +218,7 @@ is(xet($t, 'put', '-r', "$dir/jail/none")->{code}, 3, 'no such tree');
 	is(slurp("$dir/jail/in/n/$_"), 'abc', "n/$_") for 1 .. 3;
 	unlink("$dir/jail/in/n/$_") for 1 .. 3;
 
-	# other files get their names even if one file fails and a name is
+	# the other files get their names even if one file fails and a name is
 	# repeated
 
 	my $line = $json->encode({ %$one, file => 'n/4', hash => 'ab' x 32 });

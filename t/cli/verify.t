@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # xet verify: files on a server, and a complete store with its database; damage
-# of the store and of the database is found.
+# to the store and to the database is found.
 
 use warnings;
 use strict;
@@ -27,7 +27,8 @@ my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 300);
 $t->run();
 $t->let_age();
 
-# files of several terms, of more terms than fit one row, and of none
+# files with several terms, with more terms than fit into one row, and with no
+# terms
 
 my $data = mix(3, 9000000);
 my $file = $t->upload($data, xorb_chunks => 20);
@@ -251,8 +252,8 @@ is(store()->{code}, 0, 'all is right again');
 
 # --------------------------------------------------------------------------
 # a xorb is healed after xet has read its row and before xet verifies its file.
-# To pause xet, the copies of two xorbs without files are pipes, at which its
-# only thread waits.
+# To pause xet, the copies of two xorbs without files are pipes: xet's only
+# thread waits there.
 
 {
 	my @files = map { $t->upload(mix(30 + $_, 400000), scheme => 'lz4') }
@@ -380,8 +381,8 @@ sub store {
 	return xet(undef, { %pg }, 'verify', '--json', '--sha256', @store);
 }
 
-# Checks that xet finds these faults, maybe among others, and that its exit code
-# is not 0.
+# Checks that xet finds these faults, possibly among others, and that its exit
+# code is not 0.
 
 sub fault {
 	my ($test, @faults) = @_;
@@ -420,7 +421,7 @@ sub heal {
 		])->{hash}, $what->{xorbs}[0]{hash}, 'healed');
 }
 
-# A file of n terms, each one chunk of the same xorb.
+# Makes a file of n terms, each with one chunk of the same xorb.
 
 sub many {
 	my ($n) = @_;
@@ -441,8 +442,8 @@ sub many {
 	return $shard->{files}[0]{hash};
 }
 
-# Bytes that a verification reads: each xorb once, and xorbs of files with a
-# SHA-256 twice.
+# Returns the number of bytes that a verification reads: each xorb once, and
+# xorbs of files with a SHA-256 twice.
 
 sub bytes_read {
 	my @sizes = map { $_->{stored_size} } @{ $file->{xorbs} };

@@ -43,7 +43,7 @@ $t->run();
 my $dir = tempdir(CLEANUP => 1);
 my $out = "$dir/out";
 
-# one frame of one block: the same byte 50 times
+# one frame with one block: the same byte 50 times
 
 my $frame = "\x28\xb5\x2f\xfd\x20" . pack('C', 50)
 	. substr(pack('V', 50 << 3 | 3), 0, 3) . 'r';
@@ -125,7 +125,7 @@ ok(xet($t, 'zt', 'get', '--rows', '10:12', $hash, 'big')->{out}
 ok(xet($t, 'zt', 'get', '--range', '5-70000', $hash, 'big')->{out}
 	eq substr($big, 5, 69996), '--range');
 
-# an object gets its name only after a sync: while a sync hangs, it has none
+# an object gets its name only after a sync: while a sync hangs, it has no name
 
 {
 	my $stall = Test::Xet::Stall->new(dir => $dir);

@@ -181,8 +181,8 @@ ok($sum && $sum->{faults} == 0, 'the store has no faults')
 
 $t->done();
 
+# --------------------------------------------------------------------------
 # a writer, in a separate process
-# a writer, in a process of its own
 
 # Repeats one write until it is acknowledged, and then records it.
 

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The audit log of conf/xet_audit.conf has a line for each action, with the
-# caller, the action and its result.  The line is valid JSON whatever the client
-# sends, and has no secrets.  Other requests write no line.
+# caller, the action and its result.  Whatever the client sends, the line is
+# valid JSON without secrets.  Other requests do not write a line.
 
 use warnings;
 use strict;
@@ -116,7 +116,7 @@ my $key = $t->write_file('token.key', "token:t1:$secret\n");
 chmod(0600, $key);
 $t->run();
 
-# A token signed by this test, with any claims.
+# Returns a token that this test signs, with any claims.
 
 sub jwt {
 	my (%claims) = @_;
@@ -157,8 +157,8 @@ sub lines {
 	return map { JSON::PP->new->utf8->decode($_) } @new;
 }
 
-# Checks that the request has written one line, with these members and those of
-# every line.
+# Checks that the request has written one line, with these members and the
+# members that every line has.
 
 sub act {
 	my ($name, $r, %want) = @_;
@@ -190,8 +190,7 @@ sub nothing {
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	# a request that writes a line follows the requests that must not write
-	# one
+	# this request writes a line, which must be the only new one
 
 	$t->http('DELETE', '/api/v1/files/' . '1' x 64, { %alice });
 
@@ -343,7 +342,7 @@ $t->http('OPTIONS', '/api/v1/files');
 $t->get('/' . 'x' x 80000);
 nothing('others');
 
-# subrequests that nginx makes for another request
+# subrequests of nginx
 
 $t->get('/asks/');
 nothing('subrequests');
@@ -385,7 +384,7 @@ $t->post('/all/v1/telemetry', '{"event":"x"}', { %reader });
 nothing('health and telemetry');
 
 # --------------------------------------------------------------------------
-# arbitrary input of clients
+# arbitrary input from clients
 
 my @subjects = ('"}', 'a\\', '\\u0022\\n', '{"a":1}', "\x{2028}\x{feff}",
 	"\x{1f600}" x 64, 'x' x 256, '$xet_audit', '%0a', "<script>'");
@@ -415,7 +414,7 @@ ok(!grep({ /eyJ|Bearer|\Q$secret\E|X-Xet|\?/i } @texts), 'no secret');
 ok(!grep({ length > 2048 } @texts), 'no line is long');
 
 # --------------------------------------------------------------------------
-# clients that leave, and several requests on a connection
+# clients that disconnect, and several requests on one connection
 
 {
 	my $c = $t->http_start('PUT', '/api/v1/files', { %alice,

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The audit log under load: each response that a client has received has a line,
-# despite rotation by USR1 and reloads.  If a worker is killed, only the
-# requests that it was processing may lack a line.
+# despite rotation by USR1 and reloads.  If a worker is killed, lines may be
+# missing only for the requests that it was processing.
 
 use warnings;
 use strict;
@@ -32,7 +32,8 @@ $t->run();
 
 my $rotated = 0;
 
-# Rotates like logrotate: renames the file, and tells nginx to open a new one.
+# Rotates the log as logrotate does: renames the file, and tells nginx to open a
+# new one.
 
 sub rotate {
 	$rotated++;
@@ -41,8 +42,8 @@ sub rotate {
 	wait_for(10, sub { -e $t->dir() . '/audit.log' });
 }
 
-# Clients that write one file after the other on persistent connections until
-# they are stopped; each records the ids of its successful requests.
+# Starts clients that write one file after the other on persistent connections
+# until they are stopped; each records the ids of its successful requests.
 
 sub load {
 	my ($name, $during) = @_;
@@ -89,7 +90,7 @@ sub load {
 		1 .. $clients;
 }
 
-# The number of lines of each request in all files.  Checks that all lines
+# Returns the number of lines per request, in all files.  Checks that all lines
 # parse.
 
 sub told {

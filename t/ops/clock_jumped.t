@@ -24,7 +24,7 @@ $t->run();
 
 ok($t->put('/api/v1/files', mix(1, 100_000))->{status} == 200, 'a file');
 
-# the sweep of orphans
+# the sweep for orphans
 
 is(due(), 't', 'a sweep is due');
 $t->sql('SELECT xet.orphans_found(NULL, true)');
@@ -60,13 +60,13 @@ $t->sql("SELECT xet.heal_later('$id', $copy_id)");
 is(heals(), 0, 'and waits as others when it was tried');
 $t->sql('UPDATE xet.xorbs SET damaged_at = NULL');
 
-# the newest row: younger files may belong to uploads under way
+# the newest row: younger files may belong to uploads in progress
 
 $t->sql("UPDATE xet.xorbs SET created_at = $later");
 cmp_ok($t->sql('SELECT newest - extract(epoch FROM now()) FROM'
 	. ' xet.orphans_from()'), '<=', 0, 'no copy is newer than now');
 
-# entries that are deleted by age: those with a time in the future are kept
+# entries that are deleted by age: entries with a time in the future are kept
 
 $t->sql("INSERT INTO xet.acts (act, at, said) VALUES ($node, $later, '1')");
 $t->sql('SELECT xet.sweep()');

@@ -56,7 +56,7 @@ sub good {
 	return $out;
 }
 
-# The configuration is refused with this message, and with a file and a line.
+# Checks that the configuration is refused with this message, a file and a line.
 
 sub bad {
 	my ($name, $regex, %o) = @_;
@@ -125,8 +125,8 @@ bad("xet_auth $_", qr/invalid value "$_"/,
 bad('xet_auth token', qr/"xet_auth token" needs "xet_token_key"/,
 	locations => 'location /api/ { xet_api; xet_auth token; }');
 
-# values that are too long for tokens that nginx issues, but valid for tokens of
-# other issuers
+# values that are too long for tokens that nginx issues, but valid for tokens
+# from other issuers
 
 $t->write_file('sign.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/sign.key');
@@ -141,7 +141,7 @@ for my $name (qw/ issuer audience /) {
 		locations => 'location /api/ { xet_api; xet_auth token; }');
 }
 
-# epochs of tokens
+# token epochs
 
 my %sign = (http => 'xet_token_key %%DIR%%/sign.key;');
 
@@ -729,7 +729,7 @@ for my $line ('xet_auth off', 'xet_api_base /x', 'xet_url_base http://x',
 		main => "$line;");
 }
 
-# directives of the module together with directives of nginx
+# directives of the module combined with nginx directives
 
 for my $line ('max_ranges 2', 'etag off', 'etag on', 'limit_rate 1m') {
 	good("$line before xet_data",
@@ -775,7 +775,7 @@ sub works {
 
 works('conf/nginx.conf');
 
-# the server block controls access, never the file that it includes
+# access is controlled by the server block, never by the file that it includes
 
 $t->write_file('token.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/token.key');
@@ -861,7 +861,7 @@ my $r = $t->get("/other/v1/reconstructions/$file->{hash}");
 is_deeply([ $r->{status}, $r->json()->{error}{code} ], [ 404, 'no_route' ],
 	'a location that is not the base');
 
-# named temporary files, and a relative path of the store
+# named temporary files, and a relative path for the store
 
 $t->write_conf(undef, locations => undef, directives => {
 	xet_store => 'store temp=named', xet_thread_pool => undef });
@@ -871,7 +871,7 @@ works('a relative store');
 is($t->upload(random_bytes(5, 300000))->{result}, 1, 'temp=named');
 ok(wait_for(5, sub { !$t->temp_files() }), 'temp=named: nothing left');
 
-# a failed reload changes nothing
+# a failed reload does not change anything
 
 my $from = $t->log_size();
 

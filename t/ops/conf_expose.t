@@ -25,7 +25,7 @@ my $hub = "location / {\nxet_hub on;\nxet_auth token;\nxet_api_base /cas;\n}\n"
 	. $cas;
 my $open = $hub =~ s/xet_auth token/xet_auth off/r;
 
-# A location of the API with these lines.
+# Returns an API location with these lines.
 
 sub api {
 	my ($lines, $path) = @_;
@@ -37,7 +37,7 @@ sub api {
 }
 
 # Tests a configuration of several servers, each with its own address; "!!"
-# marks the line that the message should name.
+# marks the line that the message must name.
 
 sub said {
 	my (@servers) = @_;
@@ -154,7 +154,7 @@ taken('all name spaces are everybody\'s', ($open =~
 	. api('xet_auth off;'));
 
 # --------------------------------------------------------------------------
-# "xet_hub_expose" where it has nothing to allow
+# "xet_hub_expose" in places where nothing needs to be allowed
 
 for (
 	[ 'no Hub', api("xet_auth off;\n!!xet_hub_expose on;") ],

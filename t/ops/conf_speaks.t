@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The output of "nginx -t".  A configuration that loads but does not do what
-# was meant gets a warning, with the line of the directive and what to write.
-# If it does not load, the error names the valid values.  A correct one gets no
-# output.
+# The output of "nginx -t".  A configuration that loads but does not work as
+# intended gets a warning, with the line of the directive and a correction.  If
+# it does not load, the error names the valid values.  A correct configuration
+# gets no output.
 
 use warnings;
 use strict;
@@ -25,8 +25,8 @@ $t->write_file('sign.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/sign.key');
 
 # Runs "nginx -t" without the mark "!!"; returns the output lines that have a
-# level, and the number of the marked line.  The module reports the line of the
-# directive itself, so each directive is on its own line.
+# level, and the number of the marked line.  The module reports the exact line
+# of a directive, so the tests put each directive on its own line.
 
 my @level = qw/ emerg warn /;
 
@@ -53,7 +53,8 @@ sub said {
 		marked => $marked, file => $file };
 }
 
-# The configuration; $server is the contents of one server, or server blocks.
+# Returns a configuration; $server is the contents of one server, or server
+# blocks.
 
 sub conf {
 	my ($server, $http) = @_;
@@ -63,7 +64,7 @@ sub conf {
 	$server = "server {\nlisten 127.0.0.1:%%PORT_8080%%;\n$server\n}\n"
 		unless $server =~ /^\s*server\b/m;
 
-	# without the default "xet_url_base" if the test sets one
+	# omits the default "xet_url_base" if the test sets one
 
 	my $xet = join("\n", grep {
 		"$http$server" !~ /xet_url_base/ || !/xet_url_base/
@@ -88,7 +89,7 @@ $server
 EOF2
 }
 
-# A regular expression for this text, in which "..." matches anything.
+# Returns a regular expression for this text, in which "..." matches anything.
 
 sub words {
 	my $text = join('.*', map { quotemeta($_) } split(/\.\.\./,
@@ -153,7 +154,7 @@ silent('with its optional includes', included());
 silent('the edge that is shipped', edge());
 silent('two locations', conf($api . $data));
 
-# The shipped configuration, with its optional includes enabled.
+# Returns the shipped configuration with its optional includes enabled.
 
 sub included {
 	my $text = $t->shipped_conf();
@@ -430,7 +431,7 @@ silent('ranges: an edge', conf("xet_url_ranges 8;\n$api location /xorbs/ {\n"
 	. "xet_data;\nmax_ranges 1;\nproxy_pass http://127.0.0.1:9;\n}"));
 
 # --------------------------------------------------------------------------
-# two directives that respond to the same requests
+# two directives that handle the same requests
 
 my $place = qr/"xet_api" replaces another directive of the location/;
 my $lost = words('"xet_api" of location "/api/" has no effect: a later ',

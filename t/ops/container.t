@@ -100,7 +100,8 @@ sub copy {
 	my ($source, $to) = $rest =~ /^(\S+) (\S+)$/ or return "COPY $rest";
 	my @files = glob("$from/$source") or return "COPY $rest: no file";
 
-	# an absolute path, or one below WORKDIR; a folder's contents are copied
+	# the target is absolute, or below WORKDIR; of a folder, the contents
+	# are copied
 
 	$to = "$image->{dir}/$to" unless $to =~ m!^/!;
 	$to = $image->{chroot}->path($to);
@@ -483,7 +484,7 @@ ok($postgres, 'PostgreSQL is there');
 kill('KILL', $postgres) if $postgres;
 is(ended($box), 1, 'PostgreSQL is killed: the end, with 1');
 
-# with AUTH=off everyone has access
+# with AUTH=off everyone has full access
 
 $box = container(volume('one'), PORT => free_port(), AUTH => 'off');
 up('AUTH=off', $box);

@@ -4,7 +4,7 @@
 
 # docker/kubernetes and docker/compose.yaml: the files are valid, and agree with
 # the image in user, port, volume, variables and times.  No container has more
-# rights or secrets than it needs.
+# permissions or secrets than it needs.
 
 use warnings;
 use strict;
@@ -30,7 +30,7 @@ sub docker {
 	return slurp(root() . "/docker/$_[0]");
 }
 
-# The documents of a YAML file.
+# Returns the documents of a YAML file.
 
 sub documents {
 	my ($file) = @_;
@@ -59,7 +59,7 @@ my ($documented) = slurp(root() . '/docs/containers.md')
 my %documented = map { $_ => 1 } map { /`([A-Z_]+)`/g }
 	map { (split(/\|/, $_))[1] } $documented =~ /^(\|.*)$/mg;
 
-# except variables for tests, and a variable of an older image
+# except variables for tests, and a variable that an older image had
 
 delete @variables{qw/ DATA RUN SHARE URL /};
 
@@ -138,7 +138,7 @@ is($security->{seccompProfile}{type}, 'RuntimeDefault', 'system calls');
 ok(defined $pod->{automountServiceAccountToken}
 	&& !$pod->{automountServiceAccountToken}, 'no token of the cluster');
 
-# Every folder that the container writes to or names has a volume.
+# Every folder to which the container writes, or which it names, has a volume.
 
 my %mounts = map { $_->{mountPath} => $_ } @{ $c->{volumeMounts} };
 my %volumes = map { $_->{name} => $_ } @{ $pod->{volumes} };
@@ -201,7 +201,7 @@ is($annotations->{"$nginx/proxy-body-size"}, 0, 'ingress: bodies of any size');
 is($annotations->{"$nginx/proxy-$_"}, 'off', "ingress: no $_")
 	for qw/ request-buffering buffering /;
 
-# The example of a kustomization, with the base next to it.
+# The kustomization example, with the base next to it.
 
 SKIP: {
 	skip('no kubectl', 2) unless $kubectl;
@@ -258,7 +258,8 @@ is_deeply([ grep { $services{$_}{ports} } sort keys %services ], [ 'edge' ],
 like($services{edge}{ports}[0], qr/^\$\{LISTEN:-127\.0\.0\.1:\d+\}:$port$/,
 	'to this machine by default');
 
-# Secrets: those that secrets.sh creates, each only where it is needed.
+# Secrets: those that secrets.sh creates, each one only in the services that
+# need it.
 
 is_deeply($services{edge}{secrets}, [ 'url.key' ], 'the edge has one');
 
@@ -285,7 +286,7 @@ is(join('', map { slurp($_) } sort glob("$work/secrets/*")), $before,
 like(docker('Dockerfile.dockerignore'), qr!^docker/secrets$!m,
 	'none comes into an image');
 
-# The compose tool itself, if it is installed; this needs no engine.
+# The compose tool itself, if it is installed; this test needs no engine.
 
 SKIP: {
 	my ($tool) = grep { (run_command([ @$_, 'version' ]))[0] == 0 }

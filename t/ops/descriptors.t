@@ -4,7 +4,7 @@
 
 # File descriptors: with the shipped configuration a worker serves more xorbs
 # than the usual limit of open files.  Limits that are too low are reported at
-# start-up.  When descriptors run out, no data are treated as lost.
+# start-up.  When descriptors run out, no data is treated as lost.
 
 use warnings;
 use strict;
@@ -18,8 +18,8 @@ use Test::Xet::Process qw/ run_command /;
 
 use constant XORBS => 1100;
 
-# The soft limit that nginx gets from most shells and services; the hard limit
-# is not changed.
+# Sets the soft limit that nginx gets from most shells and services; the hard
+# limit is not changed.
 
 my ($status, $out) = run_command([ 'prlimit', '--pid', $$,
 	'--nofile=1024:' ]);
@@ -64,7 +64,7 @@ cmp_ok(descriptors(), '>', XORBS, 'they are open, all of them');
 $t->stop();
 
 # --------------------------------------------------------------------------
-# limits that do not fit are reported at start-up
+# unsuitable limits are reported at start-up
 
 sub warned {
 	my ($http, $main, %o) = @_;
@@ -89,7 +89,7 @@ is(warned($cache, 'worker_rlimit_nofile 11088;'), '', 'as many as it needs');
 is(warned('', ''), '', 'no cache');
 is(warned('open_file_cache off;', 'worker_rlimit_nofile 10;'), '', 'off');
 
-# the worker reduces the cache to keep descriptors for connections
+# the worker shrinks the cache to keep descriptors for connections
 
 $t->write_conf(undef, log => 'info', connections => 64, http => $cache,
 	main => 'worker_rlimit_nofile 400;');
@@ -105,7 +105,7 @@ cmp_ok(descriptors(), '<', 272, 'descriptors');
 $t->stop();
 
 # --------------------------------------------------------------------------
-# descriptors run out: 503, no data are treated as lost, and service resumes
+# descriptors run out: 503, no data is treated as lost, and service resumes
 
 $t->write_conf(undef, log => 'info', connections => 300, http => '',
 	main => 'worker_rlimit_nofile 100;');
@@ -122,7 +122,7 @@ my @idle = map { $t->connect() } 1 .. 120;
 
 ok($t->wait_log(qr/accept4?\(\) failed \(24: /, 10, $from), 'none left');
 
-# when a thread closes the file of the PUT, a connection takes its descriptor
+# when a thread closes the file of the PUT, a connection gets its descriptor
 
 ok(wait_for(10, sub {
 	return descriptors() >= 100 && sleep(1) && descriptors() >= 100;

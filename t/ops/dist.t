@@ -44,7 +44,7 @@ ok(-e "$tree/$_", "has $_")
 ok(!-e "$tree/$_", "does not have $_") for qw! build .git docker/secrets !;
 
 # --------------------------------------------------------------------------
-# a release from the tree of the archive
+# a release from the unpacked archive
 
 git('init -q -b main');
 git('add -A');

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Errors of docker/entrypoint.sh before it changes anything: variables that
-# would inject directives into a configuration, a missing password, and other
-# data in the folder of its PostgreSQL.  docker/run.sh does not touch such data
-# either.
+# Errors that docker/entrypoint.sh reports before it changes anything: variables
+# that would inject directives into a configuration, a missing password, and
+# other data in the folder for its PostgreSQL.  docker/run.sh leaves such data
+# alone, too.
 
 use warnings;
 use strict;

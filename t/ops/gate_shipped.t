@@ -29,7 +29,7 @@ gate('the container, AUTH=off', sub { container($_[0], AUTH => 'off') }, %off);
 
 done_testing();
 
-# Tests one configuration with its own server.
+# Tests one configuration on a separate server.
 
 sub gate {
 	my ($name, $conf, %o) = @_;

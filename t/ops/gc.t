@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # xet gc and the collector that it starts: which files, xorbs and copies are
-# deleted, and why others are kept.  Concurrent activity: shards, known files,
+# deleted, and why others are kept.  At the same time: shards, known files,
 # xorbs that are sent again, a backup, a second xet gc.
 
 use warnings;
@@ -37,7 +37,7 @@ is_deeply([ @{ $r->{json}[0] }{qw/ files xorbs copies orphans /} ],
 	[ 0, 0, 0, 0 ], 'nothing');
 
 # --------------------------------------------------------------------------
-# a file is deleted, and then those of its xorbs that no other file needs
+# a file is deleted, and then its xorbs that no other file needs
 
 my $shared = send_xorb($t, mix(1, 600_000));
 my $own = send_xorb($t, mix(2, 600_000));
@@ -97,7 +97,7 @@ whole($two, 'the other is whole');
 is(verify()->{code}, 0, 'and the store');
 
 # --------------------------------------------------------------------------
-# a deleted file that is sent again is a new file, with new and old xorbs
+# a deleted file that is sent again is a new file, with new and existing xorbs
 
 send_xorb($t, $own->{raw});
 is(register_file($t, [ [ $shared ], [ $own ] ])->{hash}, $one->{hash},
@@ -105,7 +105,7 @@ is(register_file($t, [ [ $shared ], [ $own ] ])->{hash}, $one->{hash},
 whole($one, 'there again');
 
 # --------------------------------------------------------------------------
-# a xorb that no shard refers to yet, and a xorb that was sent again
+# a xorb without a shard so far, and a xorb that was sent again
 
 my $alone = send_xorb($t, mix(3, 300_000));
 
@@ -116,8 +116,8 @@ is(gc('--grace', '1d')->{json}[0]{advertised}, 1,
 	'a shard for a resent xorb may follow');
 is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
 
-# a xorb is advertised on a date of UTC, in any time zone of a session: at any
-# time, one of these zones has another date than UTC
+# a xorb is advertised on a UTC date, in any time zone of a session: at any
+# time, the date in one of these zones differs from the UTC date
 
 {
 	my $x = send_xorb($t, mix(8, 100_000));
@@ -137,7 +137,7 @@ is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
 
 		# the xorb was advertised two days ago.  One grace period begins
 		# an hour before the end of that day, and the other one an hour
-		# after it.
+		# after the end.
 
 		$t->sql('UPDATE xet.xorbs SET advertised_on = advertised_on'
 			. ' - 2; UPDATE xet.gc_xorbs SET since = since'
@@ -208,8 +208,8 @@ $t->remove_copy($orphan) if $t->s3();
 	is(verify('--orphans')->{json}[-1]{orphans}, 0, 'it is no orphan');
 	is(verify()->{json}[-1]{orphans}, 0, 'nor is it for one who reads all');
 
-	# a rebuild takes the same lock, and may insert a row for a copy
-	# that has none
+	# a rebuild takes the same lock, and may insert the missing row of a
+	# copy
 
 	$t->put_copy($orphan, 'x');
 	age($orphan, $t->copies($x->{hash})) unless $t->s3();
@@ -219,7 +219,7 @@ $t->remove_copy($orphan) if $t->s3();
 	is($r->{json}[0]{orphans}, 0, 'orphans of a rebuild are left');
 	ok(defined $t->copy_bytes($orphan), 'they are there');
 
-	# the same xorb, sent meanwhile, gets another copy
+	# the same xorb, sent again in the meantime, gets a second copy
 
 	send_xorb($t, $x->{raw});
 	is(scalar($t->copies($x->{hash})), 2, 'two copies');
@@ -302,8 +302,8 @@ is_deeply([ @{ $r->{json}[0] }{qw/ files xorbs copies /} ], [ 1, 1, 1 ],
 	'then it goes') or diag($r->{out});
 
 # --------------------------------------------------------------------------
-# a file with very many references is deleted in steps, and is not found
-# meanwhile
+# a file with very many references is deleted in steps, and is not found in the
+# meantime
 
 SKIP: {
 	skip('each copy costs a request', 5) if $t->s3();
@@ -327,7 +327,7 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
-# two runs at once, an interrupted run, and a server that exits in the middle
+# two concurrent runs, an interrupted run, and a server that exits during a run
 
 {
 	# in a bucket each copy costs a request
@@ -378,7 +378,7 @@ is($r->{code}, 3, 'no server');
 like($r->{err}, qr/no server collects; set "xet_gc on"/, 'is said');
 
 # --------------------------------------------------------------------------
-# another store replaces the folder in the middle of a sweep
+# another store replaces the folder during a sweep
 
 SKIP: {
 	skip('nobody can make an object old', 7) if $t->s3();
@@ -431,7 +431,7 @@ sub gc {
 	return collect($t, map { s/^--//r } @args);
 }
 
-# The number of one-byte xorbs that are left.
+# Returns the number of one-byte xorbs that are left.
 
 sub tiny { return $t->sql('SELECT count(*) FROM xet.xorbs WHERE raw_size = 1') }
 
@@ -449,7 +449,7 @@ sub whole {
 	ok($r->{body} eq $file->{data}, $name) or diag($r->summary());
 }
 
-# One-byte xorbs, as rows only.
+# Creates one-byte xorbs, as rows only.
 
 sub rows {
 	my ($name, $n) = @_;

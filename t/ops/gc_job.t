@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet_gc: the server runs the collector by itself, on one of two nodes at a
+# xet_gc: the server runs the collector on its own, on one of two nodes at a
 # time, despite killed workers, a restart of PostgreSQL and an unavailable
-# store.  The collector deletes unused data, and no other data.
+# store.  The collector deletes only unused data.
 
 use warnings;
 use strict;
@@ -97,7 +97,7 @@ is($t->sql("SELECT count(*) FROM xet.jobs WHERE name = 'gc'"), 1,
 
 # --------------------------------------------------------------------------
 # during a backup no copies are removed.  While the store is unavailable, the
-# copies to remove stay recorded.
+# copies to be removed stay recorded.
 
 {
 	my $backup = $t->pg_session();
@@ -161,7 +161,7 @@ sub chore {
 	return $t->sql("SELECT $_[0] FROM xet.jobs WHERE name = 'gc'");
 }
 
-# The sum over all runs, including the current run.
+# Returns the sum over all runs, including the current run.
 
 sub total {
 	my ($figure) = @_;

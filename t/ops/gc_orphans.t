@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Files of the store that never had a row: once a day, xet_gc removes those that
-# are old enough, and no other files.  Between two steps of the sweep, an upload
+# Store files that never had a row: once a day, xet_gc removes those that are
+# old enough, and no other files.  Between two steps of the sweep, an upload
 # arrives, a row is inserted, a backup or a second node runs, a worker crashes,
 # or another disk is mounted.  The next sweep handles files that an earlier
 # sweep left in quarantine, and xet gc reports such files.
@@ -40,7 +40,7 @@ my $serial = 0;
 age($t->xorb_files($xorb->{hash}));
 
 # --------------------------------------------------------------------------
-# old orphans are removed, and nothing else
+# old orphans are removed, and no other files
 
 my @old = map { orphan() } 1 .. 300;
 my $young = orphan(age => 0);
@@ -73,7 +73,7 @@ ok(-e $orphan, 'once a day');
 sweep('on request');
 ok(!-e $orphan, 'it is gone');
 
-# files that are newer than the database, as after a restore of an older dump
+# files newer than the database, as after a restore of an older dump
 
 {
 	$orphan = orphan(age => 2 * 86400);
@@ -130,7 +130,7 @@ for my $how ('server', 'command') {
 	age($both);
 	link($both, "$store/tmp/" . name_aside($both, 5)) or die;
 
-	# when nginx starts it removes old files of this folder, but not the
+	# when nginx starts it removes old files in this folder, except for
 	# files in quarantine
 
 	my $calm = Test::Xet->new(workers => 1, beside => $t);
@@ -161,8 +161,8 @@ for my $how ('server', 'command') {
 }
 
 # --------------------------------------------------------------------------
-# events between the move to quarantine and the second check: a lock holds the
-# function there
+# events between the move to quarantine and the second check: a lock pauses the
+# sweep there
 
 my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	. " integer[])'::regprocedure)");
@@ -170,7 +170,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 (my $gated = $function) =~ s/^BEGIN$/BEGIN PERFORM
 	pg_advisory_xact_lock(4711);/m or die $function;
 
-# a row names the file by then
+# a row names the file by the time of the check
 
 {
 	my ($copy) = $t->xorb_files($xorb->{hash});
@@ -189,7 +189,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	ok(wait_for(60, sub { swept() }), 'a row: the next run looks again');
 }
 
-# an upload of the same xorb
+# an upload of the same xorb at that time
 
 {
 	my $raw = mix(2, 200_000);
@@ -244,7 +244,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	my $two = node();
 
 	# the node that waits for the lock has lost the lease, and continues
-	# in parallel with the other node
+	# while the other node works
 
 	meanwhile('two nodes', sub {
 		my $turn = chore('turn');
@@ -264,7 +264,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 }
 
 # --------------------------------------------------------------------------
-# another disk: its files have no rows
+# another disk, whose files have no rows
 
 {
 	my $theirs = "$store/xorbs/default/ef/" . 'ef' x 32 . '.00000001';
@@ -307,9 +307,9 @@ sub node {
 	return $n;
 }
 
-# Creates a copy of a xorb that was never uploaded, with the owner of all
-# copies.  The server could not restore a file of another user, because it may
-# not link that file to a second name.
+# Creates a copy of a xorb that was never uploaded, with the same owner as all
+# copies.  The server could not restore another user's file, because it may not
+# create a second link to it.
 
 sub orphan {
 	my (%o) = @_;
@@ -378,7 +378,7 @@ sub meanwhile {
 	$gate->close();
 }
 
-# Whether the requested sweep has ended.
+# Returns whether the requested sweep has ended.
 
 sub swept {
 	return $t->sql('SELECT count(*) FROM xet.jobs WHERE'

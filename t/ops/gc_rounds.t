@@ -4,8 +4,8 @@
 
 # The collector, with uploads, deletions, damage, and crashes of processes and
 # of PostgreSQL between any two of its steps: ten thousand rounds of
-# t/soak/gc.pl.  Then the rounds run again without one of the collector's
-# checks, and must detect that a file is lost.
+# t/soak/gc.pl.  Then the rounds run again with one of the collector's checks
+# disabled, and must detect that a file is lost.
 
 use warnings;
 use strict;

@@ -69,7 +69,7 @@ for my $level ('read committed', 'repeatable read', 'serializable') {
 }
 
 # --------------------------------------------------------------------------
-# a shard that waits is refused if damage is found meanwhile
+# a waiting shard is refused if damage is found in the meantime
 
 my $t = Test::Xet->new(workers => 2, log => 'info');
 
@@ -115,7 +115,7 @@ $t->allow(qr/can't be read/, qr/is missing or has another size/);
 
 	$t->remove_copy($t->copy($x->{hash}));
 
-	# another session's lock on the rows holds up the heals
+	# another session's lock on the rows delays the heals
 
 	my $hold = $t->pg_session();
 
@@ -209,7 +209,8 @@ sub begin {
 		{ 'Content-Length' => length($body) }, $body);
 }
 
-# Packed terms as hex: the hash, chunks, stored bytes, raw length, copy id.
+# The functions below make packed terms in hex: hash, chunks, stored bytes, raw
+# length, copy id.
 
 sub number {
 	my ($n, $value) = @_;

@@ -2,9 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Health: 503 with the reason as text while PostgreSQL or the store does not
-# work, and 200 afterwards; the cost of many health requests; the liveness
-# check.
+# Health: 503 with the reason as text while PostgreSQL or the store fails, and
+# 200 afterwards; the cost of many health requests; the liveness check.
 
 use warnings;
 use strict;
@@ -95,7 +94,7 @@ sub well {
 }
 
 # --------------------------------------------------------------------------
-# all is well
+# no faults
 
 my $r = health();
 
@@ -120,7 +119,7 @@ $t->pg_start();
 well('PostgreSQL');
 
 # --------------------------------------------------------------------------
-# the store; a result of the check is valid for one second
+# the store; each check result is cached for one second
 
 my $failed = qr/\[crit\].*xet: open ".*" failed \(13: /;
 
@@ -213,7 +212,7 @@ is($t->http('PUT', '/api/v1/files', {}, \random_bytes(1, 1000))->{status}, 200,
 unlink("$dir/hangs");
 well('it answers');
 
-# requests of clients that have left are dropped
+# requests whose clients have disconnected are dropped
 
 spew("$dir/hangs", '');
 select(undef, undef, undef, 1.1);
@@ -239,8 +238,8 @@ well('others stay');
 
 	my $c = $t->http_start('GET', '/api/v1/health', {});
 
-	# the timeout is fixed and not that of patience(), since the probe
-	# itself has only 5 seconds
+	# a fixed timeout instead of patience(), because the probe itself waits
+	# only 5 seconds
 
 	ok(!IO::Select->new($c->{socket})->can_read(0.7), 'the store hangs');
 

@@ -106,13 +106,13 @@ append("$tree/conf/xet_location.conf", "# and one more\n");
 unlike(install('one more'), qr/was changed/, 'one more: nothing to say');
 same("$conf/xet_location.conf", 'conf/xet_location.conf', 'one more: is there');
 
-# back to the first version, whose SQL lacks the migration of the later version
+# back to the first version, whose SQL does not have the later migration
 
 unlink("$tree/sql/0999_next.sql") or die;
 install('the version before');
 ok(!-e "$share/sql/0999_next.sql", 'a migration of another version is gone');
 
-# upgraded from a version that kept no copies in share
+# an upgrade from a version that kept no copies in share
 
 unlink(glob("$share/conf/*"));
 append("$conf/xet_limits.conf", "# mine\n");

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # One worker of all nodes runs a background job.  After a crash, another worker
-# continues the job where it stopped.  Tested with two nodes, killed workers,
-# reloads, a restart of PostgreSQL, and a locked table.
+# continues the job at the recorded position.  Tested with two nodes, killed
+# workers, reloads, a restart of PostgreSQL, and a locked table.
 
 use warnings;
 use strict;
@@ -16,7 +16,7 @@ use lib "$FindBin::Bin/../lib";
 use Test::Xet;
 use Test::Xet::Files;
 
-# A run takes long enough for these tests: 4.8 MB at 64 KiB a second.  A lease
+# A run takes long enough for these tests: 4.8 MB at 64 KiB per second.  A lease
 # expires after 30 seconds.
 
 my $slow = { xet_scrub => 'on rate=64k interval=1s' };
@@ -39,8 +39,8 @@ sub chore {
 		. ($name // 'scrub') . "'");
 }
 
-# Checks that the job makes progress.  The row of the job is updated every five
-# seconds; later work is repeated after a crash.
+# Checks that the job makes progress.  The job's row is updated every five
+# seconds; after a crash, work since the last update is repeated.
 
 sub moves {
 	my ($name, $from) = @_;
@@ -71,7 +71,7 @@ is($t->sql('SELECT count(*) FROM xet.jobs_show() WHERE running AND held'
 {
 	my $started = chore('started_at');
 
-	# for a moment, a holder that is neither of the nodes
+	# sets a holder that is not one of the nodes, for a moment
 
 	$t->sql("UPDATE xet.jobs SET turn = turn + 1,"
 		. " holder = decode(md5('x'), 'hex'),"
@@ -87,7 +87,7 @@ is($t->sql('SELECT count(*) FROM xet.jobs_show() WHERE running AND held'
 # --------------------------------------------------------------------------
 # a worker is killed: the run continues, on either node
 
-# The node that took the lease last, according to its log.
+# Returns the node that took the lease last, according to its log.
 
 sub owner {
 	my $turn = chore('turn');
@@ -105,8 +105,8 @@ sub owner {
 	$turn = chore('turn');
 	$holder = chore("encode(holder, 'hex')");
 
-	# kills all of its workers; its master is stopped, so none comes back
-	# for a while
+	# kills all of the node's workers; its master is stopped, so no worker
+	# is restarted for a while
 
 	kill('STOP', $n->nginx()->pid());
 	$n->allow(qr/exited on signal 9/);
@@ -127,8 +127,8 @@ sub owner {
 $other->stop();
 
 # --------------------------------------------------------------------------
-# a worker of the only node is killed, and the configuration reloaded: the next
-# worker belongs to the same node, and need not wait for the lease
+# a worker of the only node is killed, and the configuration is reloaded: the
+# next worker belongs to the same node, and need not wait for the lease
 
 ok(wait_for(90, sub { at() > 0 && chore('holder IS NOT NULL AND until > now()')
 	eq 't' }), 'the one node has it');
@@ -206,7 +206,7 @@ for my $how (qw/ kill reload /) {
 }
 
 # --------------------------------------------------------------------------
-# two holders at once are harmless, and a run ends once
+# two concurrent holders are harmless, and a run ends only once
 
 {
 	$t->write_conf(undef, directives => {

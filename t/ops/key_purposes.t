@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A key of one purpose is not accepted for another purpose: neither in key
+# A key for one purpose is not accepted for another purpose: neither in key
 # files, where each line names its purpose, nor in requests that are signed with
 # any bytes derived from a key file.  The purposes are data URLs (an edge has
 # their key), tokens, dedup responses, and LFS URLs, whose keys are derived from
-# the keys of tokens.
+# the token keys.
 
 use warnings;
 use strict;
@@ -38,7 +38,7 @@ $t->write_file("$_.key", "$line{$_}\n") for keys %line;
 chmod(0600, map { "$dir/$_.key" } keys %line);
 
 # --------------------------------------------------------------------------
-# files: nginx -t
+# key files: nginx -t
 
 my %file = (%line, bare => $hex{url}, 'without a purpose' => "k1:$hex{url}",
 	upper => uc($line{url}), pem => '-----BEGIN PRIVATE KEY-----',
@@ -75,7 +75,7 @@ for my $to (sort keys %line) {
 	}
 }
 
-# a second line of another purpose, and the same bytes for two purposes
+# a second line for another purpose, and the same bytes for two purposes
 
 for my $to (sort keys %line) {
 	for my $from (grep { $_ ne $to } sort keys %line) {
@@ -121,7 +121,7 @@ sub try_file {
 }
 
 # --------------------------------------------------------------------------
-# files: the command line
+# key files: the command line
 
 my $xorb = 'ab' x 32 . '.00000001';
 
@@ -184,7 +184,7 @@ my %right = (data => 'url.key for xet data url 1',
 	token => 'token.key as it is',
 	lfs => 'token.key, its seed for xet lfs url 1');
 
-# first with the right key, so that a later refusal is due to the key
+# the right key is tried first, so that a later refusal must be due to the key
 
 is(lfs('PUT', $made{$right{lfs}}), 200, 'LFS: a PUT by the right key');
 is($t->post('/api/models/alice/m/commit/main', \join("\n", map {
@@ -209,14 +209,14 @@ for my $name (sort keys %made) {
 	is(who($key), 401, "token: $name") if $name ne $right{token};
 }
 
-# the rule of older versions, with one key for data URLs and LFS, does not work
+# the rule of older versions, one key for data URLs and LFS, is not supported
 
 is(lfs('PUT', pack('H*', $hex{url})), 403, 'an edge writes nothing by LFS');
 is(lfs('GET', derived_key(pack('H*', $hex{url}))), 403,
 	'an edge reads nothing by LFS');
 
 # --------------------------------------------------------------------------
-# an edge whose key of data URLs has the bytes of the origin's token key
+# an edge whose key for data URLs has the bytes of the origin's token key
 
 my $edge = Test::Xet->new(pg => 0, log => 'info', directives => {
 	map { $_ => undef } qw/ xet_postgres xet_dedup_key xet_store
@@ -252,7 +252,7 @@ sub action {
 	return $r->json()->{objects}[0]{actions}{$operation};
 }
 
-# The status for an LFS URL that is signed with these bytes.
+# Returns the status for an LFS URL that is signed with these bytes.
 
 sub lfs {
 	my ($method, $key) = @_;
@@ -265,7 +265,7 @@ sub lfs {
 		: undef)->{status};
 }
 
-# The status for a data URL of a missing copy, signed with these bytes.
+# Returns the status for a data URL of a missing copy, signed with these bytes.
 
 sub data {
 	my ($key, $server) = @_;

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Locks that other sessions hold for a long time: damage is recorded even if the
-# heal gives up, unrelated uploads continue, and a repo becomes private although
-# many shards are being committed to it.
+# heal gives up, unrelated uploads continue, and a repo becomes private even
+# while many shards are committed to it.
 
 use warnings;
 use strict;
@@ -24,8 +24,8 @@ use Test::Xet::Process qw/ wait_for /;
 	my $t = server();
 	my $x = damaged_xorb($t);
 
-	# a lock such as the commit of a large shard that refers to the xorb
-	# takes
+	# a lock like that of the commit of a large shard that refers to the
+	# xorb
 
 	my $hold = held($t, 'SELECT id FROM xet.xorbs FOR KEY SHARE');
 
@@ -56,7 +56,8 @@ use Test::Xet::Process qw/ wait_for /;
 	released($hold);
 	ok(wait_for(10, sub { $t->pg_blocked() == 0 }), 'left: nobody waits');
 
-	# the statement of that client may still have healed the xorb
+	# the statement of the disconnected client may still have healed the
+	# xorb
 
 	put($t, $x);
 	is(readable($t, $x), '200 200', 'left: readable in the end');
@@ -65,7 +66,7 @@ use Test::Xet::Process qw/ wait_for /;
 }
 
 # --------------------------------------------------------------------------
-# a reader meets damage that is being healed, and then the heal gives up
+# a reader finds damage that is being healed, and then the heal gives up
 
 {
 	my $t = server();
@@ -116,7 +117,7 @@ use Test::Xet::Process qw/ wait_for /;
 }
 
 # --------------------------------------------------------------------------
-# a repo that is made private while many shards are committed to it
+# a repo that is made private while many shards are being committed to it
 
 {
 	my $t = server(Test::Xet::Token::repos());
@@ -128,7 +129,7 @@ use Test::Xet::Process qw/ wait_for /;
 
 	$t->sql("SELECT xet.repo_set_public('a/a', true)");
 
-	# a slow commit, which waits for no other session's lock
+	# a slow commit, which does not wait for any other session's lock
 
 	$t->sql(<<'EOF');
 CREATE TABLE public.slow (xorb bytea);
@@ -162,9 +163,9 @@ EOF
 	ok(wait_for(10, sub { waiting($t) == 1 }),
 		'private: the change waits for the shard');
 
-	# this shard waits behind the change, while the change waits for the
-	# first shard.  A shard waits for only three seconds, and the check
-	# may come later, so the test tries several times.
+	# this shard waits for the change, while the change waits for the first
+	# shard.  A shard waits for only three seconds, and the check may come
+	# later, so the test tries several times.
 
 	my (@behind, $seen);
 
@@ -319,7 +320,7 @@ sub refused {
 		"$name: nor is its file there");
 }
 
-# The statuses of the existing file and, unless $more is 0, of a new one.
+# Returns the status of the existing file and, unless $more is 0, of a new file.
 
 sub readable {
 	my ($t, $x, $more) = @_;

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # No log contains secrets.  Requests with signatures and tokens provoke messages
-# of all kinds, at an origin and at an edge, by HTTP/1.1 and HTTP/2.  Each
+# of all kinds, at an origin and at an edge, over HTTP/1.1 and HTTP/2.  Each
 # message appears, with every signature and token masked.  Unlike the check in
 # done(), this test also looks for the signatures that the edge makes.
 
@@ -184,7 +184,7 @@ provoke($t, 'rewritten', qr/rewritten data/, sub {
 	$t->get("/rewritten$ok_url", { %range });
 }, 'rewrite.log');
 
-# names of users, and tokens in wrong places
+# user names, and tokens in wrong places
 
 for my $who ("x:$token", "$token:x", "hf_$token:x") {
 	$t->get('/api/whoami-v2', { Authorization => 'Basic '

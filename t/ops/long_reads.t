@@ -50,7 +50,7 @@ is($head->{status}, 200, 'a file by its name');
 is($t->get($plan, \%bearer)->{status}, 200, 'its reconstruction');
 
 # --------------------------------------------------------------------------
-# requests of a Hub that are long reads
+# Hub requests that are long reads
 
 my @long = (
 	[ 'hub_refs_get', 'GET', '/api/models/me/m/refs' ],
@@ -65,7 +65,7 @@ my @long = (
 );
 
 # long reads that do not end, because another session has locked a table;
-# reconstructions and files by name do not need this table
+# reconstructions and files by name do not use this table
 
 my $lock = $t->pg_lock('xet.hub_lines');
 my @asked = map { $t->http_start('GET', '/api/models/me/m', {}, undef,
@@ -107,7 +107,7 @@ for my $row (@long) {
 }
 
 # --------------------------------------------------------------------------
-# PostgreSQL ends a read that takes too long: 503, and the session is kept
+# PostgreSQL cancels a read that takes too long: 503, and the session is kept
 
 conf('long=1 long_timeout=500ms timeout=60s');
 $t->get('/api/models/me/m');
@@ -166,7 +166,7 @@ cmp_ok($at[0], '<=', 2, 'turns: the first one of two comes soon');
 cmp_ok($at[1], '<=', 4, 'turns: and the second one');
 
 # --------------------------------------------------------------------------
-# one caller has used its share of a queue, and other callers still have room
+# a caller has used its share of a queue, and there is room for other callers
 
 conf('long=1 long_timeout=60s timeout=60s queue=40');
 $t->get('/api/models/me/m');
@@ -225,7 +225,7 @@ sub health {
 	return $r->{status} == 200 ? $r->json()->{postgres} : undef;
 }
 
-# The number of long-read statements so far, in all sessions.
+# Returns the number of long-read statements so far, in all sessions.
 
 sub long_count {
 	my ($n) = $t->get('/metrics')->{body}

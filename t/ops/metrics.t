@@ -4,7 +4,7 @@
 
 # Metrics: the counts of all workers, in both formats; promtool finds no errors,
 # and docs/metrics.md lists the same metrics.  Also methods, formats, other
-# modules of nginx, servers without an API, and metrics while PostgreSQL or the
+# nginx modules, servers without an API, and metrics while PostgreSQL or the
 # store is unavailable.
 
 use warnings;
@@ -192,8 +192,8 @@ sub change {
 
 	my (%got, $now);
 
-	# a request is counted when it ends, which may be after the client has
-	# got the response
+	# a request is counted when it ends, possibly after the client got the
+	# response
 
 	wait_for(10, sub {
 		$now = metrics($t);
@@ -269,7 +269,7 @@ change('a path of a client is no label', sub {
 
 unlike($t->get('/metrics')->{body}, qr/evil/, 'nowhere');
 
-# requests under way
+# requests in progress
 
 {
 	my $c = $t->http_start('PUT', '/api/v1/files',
@@ -296,7 +296,7 @@ is(parse_metrics($t->get('/also')->{body})->{'xet_workers_started_total'}, 2,
 	'two locations');
 
 # --------------------------------------------------------------------------
-# figures that are queried in the background appear after a while
+# figures that are queried in the background appear after some time
 
 sub later {
 	my ($name, $ok, $seconds) = @_;

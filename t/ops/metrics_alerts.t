@@ -99,7 +99,7 @@ my %ids = map { $_->{id} => 1 } @{ $board->{panels} };
 
 is(keys %ids, @{ $board->{panels} }, 'panels have ids of their own');
 
-# the document
+# the documented alerts
 
 my $doc = slurp(root() . '/docs/monitoring.md');
 
@@ -122,7 +122,7 @@ if ($status >> 8 == 127) {
 
 is($status, 0, 'promtool finds nothing wrong') or diag($out);
 
-# The series of a healthy server, one value a minute; time begins at 0.
+# The series of a healthy server, one value per minute; time begins at 0.
 
 my $a = 'instance="a"';
 my @well = (
@@ -148,7 +148,7 @@ my @well = (
 	qq/xet_refusals_total{$a,reason="overloaded"}/ => '0x'
 );
 
-# [ name, { series that differ }, minute, expected alert ]
+# [ name, { series that differ from those }, minute, expected alert ]
 
 my @cases = (
 	[ 'all is well', {}, 1500 ],

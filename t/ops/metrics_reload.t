@@ -3,7 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Metrics across reloads, killed workers and a binary upgrade: no count is lost,
-# repeated or decreased, and no request that has ended is shown as in progress.
+# repeated or decreased, and requests that have ended are not shown as in
+# progress.
 
 use warnings;
 use strict;
@@ -85,7 +86,7 @@ sub onward {
 }
 
 # --------------------------------------------------------------------------
-# reloads under load, with other numbers of workers: the counts are exact
+# reloads under load that change the number of workers: the counts are exact
 
 my $before = metrics($t)->{$live};
 my @load = map { load("reload$_") } 1 .. 3;
@@ -112,7 +113,7 @@ is($got, $n, 'reloads: each answer is counted once');
 is("@back", '', 'reloads: nothing goes back');
 
 # --------------------------------------------------------------------------
-# an upload in a worker that is older than a reload
+# an upload in a worker that was started before a reload
 
 {
 	my $c = $t->http_start('PUT', '/api/v1/files',
@@ -210,7 +211,7 @@ is("@back", '', 'nothing has gone back');
 }
 
 # --------------------------------------------------------------------------
-# a reload that fails, and a worker that comes after it
+# a failed reload, and a worker that is started after it
 
 {
 	$before = metrics($t);
@@ -233,8 +234,8 @@ is("@back", '', 'nothing has gone back');
 }
 
 # --------------------------------------------------------------------------
-# a configuration without metrics for a while: earlier counts are gone, and the
-# start time shows this
+# metrics are disabled for a while: earlier counts are lost, and the start time
+# shows this
 
 {
 	my $o = $t->{o}{locations};
@@ -256,8 +257,8 @@ is("@back", '', 'nothing has gone back');
 
 # --------------------------------------------------------------------------
 # a binary upgrade, and back: each master reports its own counts.  nginx is a
-# daemon here, because a master that is a child of its starter accepts no other
-# binary.
+# daemon here, because a master that is a child of its starter does not accept a
+# new binary.
 
 $t->nginx()->stop();
 

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Figures of a store that need several queries: the sums include each part once,
-# even if the worker that runs the queries is killed or waits for a lock.  The
-# page also lists the largest repos, with any names.
+# Store figures that need several queries: the sums include each part once, even
+# if the worker that runs the queries is killed or waits for a lock.  The page
+# also lists the largest repos, with any names.
 
 use warnings;
 use strict;
@@ -28,7 +28,7 @@ EOC
 
 $t->run();
 
-# 120,000 files of 1 to 120,000 bytes: three parts and an end
+# 120,000 files of 1 to 120,000 bytes: three parts of the walk, and its end
 
 $t->sql(<<'EOS');
 INSERT INTO xet.files (hash, size, term_count, packed)

@@ -139,8 +139,8 @@ sub master {
 	return $pid;
 }
 
-# The commands of docs/install.md; apt gets "yes" as the answer to its
-# questions.
+# Returns a block of commands from docs/install.md.  apt is configured to answer
+# its questions with "yes".
 
 sub typed {
 	my ($name) = @_;
@@ -230,7 +230,7 @@ good('the store is for the workers',
 good('xet-setup once more', 'xet-setup > /dev/null 2>&1');
 is(good('what it left', $sums), $before, 'nothing was changed');
 
-# xet-setup uses the database of the configuration, even if xet_postgres has
+# xet-setup uses the database in the configuration, even if xet_postgres spans
 # several lines.
 
 good('another database', 'cd /etc/nginx/xet && cp server.conf kept &&
@@ -297,7 +297,7 @@ SKIP: {
 	make_path("$unit.d");
 	spew($unit, slurp($c->path('/lib/systemd/system/nginx.service')));
 
-	# the unit of Debian, because drop-ins have no ExecStart
+	# Debian's unit is needed, because drop-ins have no ExecStart
 
 	for my $file (qw/ xet.conf xet-hardening.conf /) {
 		spew("$unit.d/$file", slurp(root() . "/docker/systemd/$file"));
@@ -341,7 +341,7 @@ good('hardened: over', 'service nginx restart > /dev/null');
 # --------------------------------------------------------------------------
 # the packages are upgraded; the administrator has changed a configuration file
 
-# Builds the next version of the packages, which may have another configuration
+# Builds the next version of the packages, possibly with another configuration
 # or schema.
 
 sub next_version {
@@ -399,7 +399,7 @@ good('another schema: the other one is new',
 	"tail -n 1 $limits | grep -qx '# theirs'");
 
 # The next upgrade needs the same new schema, and the database still has the old
-# schema.  Then xet-setup starts nginx with the new module.
+# schema.  Afterwards xet-setup starts nginx with the new module.
 
 $out = install('once more', next_version($debs[1][0], "$version-4",
 	'usr/share/xet/module-schema' => sub { $_ = "999\n" }));

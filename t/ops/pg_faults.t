@@ -3,7 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # PostgreSQL is down, slow, frozen, restarted, misconfigured or busy: responses
-# meanwhile, and recovery without an operator.  No session or descriptor leaks.
+# in the meantime, and recovery without an operator.  No session or descriptor
+# leaks.
 
 use warnings;
 use strict;
@@ -40,7 +41,7 @@ my ($signed) = $entry->{url} =~ m!//[^/]+(/.*)!;
 my $range = "bytes=$entry->{ranges}[0]{bytes}{start}-"
 	. $entry->{ranges}[0]{bytes}{end};
 
-# Checks that data requests need no PostgreSQL, and do not wait.
+# Checks that data requests work without PostgreSQL, and do not wait for it.
 
 sub data_served {
 	my ($name) = @_;
@@ -115,7 +116,7 @@ sub ask {
 }
 
 # --------------------------------------------------------------------------
-# PostgreSQL is down at the start of nginx
+# PostgreSQL is down when nginx starts
 
 $t->stop();
 $t->pg_stop();
@@ -327,7 +328,7 @@ timely('frozen sessions', 0.9, 2, $c->response());
 
 recovers('a frozen session is replaced', 4);
 
-# the health probe has also replaced the session for writes
+# the health probe has also replaced the write session
 
 ok($t->pg_freeze(backends => 1), 'frozen sessions, once more');
 
@@ -386,7 +387,7 @@ $lock->unlock();
 is($c->response('POST')->{body}, '{"result":1}', 'the shard is accepted');
 is($t->get(uri($shard))->{status}, 200, 'and the file is there');
 
-# the queue is full: two in flight, one waits
+# the queue is full: two statements in flight, one waits
 
 $lock = $t->pg_lock('xet.files');
 @asked = map { my $c = ask(uri($_)); sleep(0.05); $c } @files[0 .. 2];
@@ -449,12 +450,12 @@ $keep->close();
 $t->check_fds();
 
 # --------------------------------------------------------------------------
-# many requests at once: every response belongs to its own request
+# many concurrent requests: every response belongs to its own request
 
 for my $params ('reads=1 depth=2', 'reads=2', 'reads=3 depth=1') {
 	postgres($params);
 
-	# status, text that only the right response has, URI, headers
+	# each row: status, text that only the right response has, URI, headers
 
 	my @want;
 
@@ -558,7 +559,7 @@ cmp_ok(sessions(), '>=', 4, 'and they stay');
 is($t->sql("SELECT DISTINCT application_name FROM pg_stat_activity"
 	. " WHERE usename = 'xet'"), 'nginx-xet', 'name of the sessions');
 
-# fewer sessions than configured
+# PostgreSQL allows fewer sessions than configured
 
 $t->sql('ALTER ROLE xet CONNECTION LIMIT 2');
 postgres('reads=2 writes=3', workers => 1);
@@ -613,7 +614,7 @@ recovers('read and write');
 writes('read and write');
 
 # --------------------------------------------------------------------------
-# another schema
+# another schema version
 
 my $from = $t->log_size();
 
@@ -716,7 +717,7 @@ $lock->unlock();
 ok(wait_for(5, sub { sessions() == 0 }),
 	'worker_shutdown_timeout: no session is left');
 
-# TERM and QUIT while all of PostgreSQL is frozen
+# TERM and QUIT while PostgreSQL is completely frozen
 
 $t->write_conf(undef, main => '');
 

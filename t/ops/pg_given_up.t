@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Sessions whose worker is killed: PostgreSQL ends them in time.  Connections
-# that a firewall has dropped: the kernel detects them in time.
+# Sessions whose worker is killed: PostgreSQL ends them early.  Connections that
+# a firewall has dropped: the kernel detects them early.
 
 use warnings;
 use strict;
@@ -26,8 +26,8 @@ my $uri = "/api/v2/reconstructions/$file->{hash}";
 
 # --------------------------------------------------------------------------
 # A worker is killed while its statement waits for a lock, and PostgreSQL ends
-# the session at once.  Otherwise the statement would wait until its timeout,
-# and with constant requests such sessions would accumulate.
+# the session immediately.  Otherwise the statement would wait until its
+# timeout, and with constant requests such sessions would accumulate.
 
 $t->allow(qr/exited on signal 9/);
 $t->stop();
@@ -84,8 +84,8 @@ close($silent);
 
 $t->done();
 
-# The timers of connections to a port: their kinds (2 is keepalive), and the
-# seconds that are left.
+# Returns the timers of connections to a port: their kinds (2 is keepalive), and
+# the remaining seconds.
 
 sub timers {
 	my $to = sprintf('0100007F:%04X', $_[0]);

@@ -3,14 +3,14 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # docs/quickstart.md as a new operator types it: all of its blocks, in one root
-# shell in a small separate Debian, with the packages; the output must be that
-# of the document.  Then the shell gets the blocks of the team in docs/hub.md,
-# which continues from there, and the test runs hf with the tokens of that team.
+# shell in a small separate Debian, with the packages; the output must match the
+# document.  Then the shell gets the blocks for a team in docs/hub.md, which
+# continues the quickstart, and the test runs hf with the team's tokens.
 #
-# Differences from the document: apt gets "yes"; service(8) replaces systemctl,
-# because there is no systemd; and Prometheus has shorter times, because
-# t/ops/metrics_alerts.t checks the times of the alerts.  XET_QUICKSTART_SLOW=1
-# keeps the original times.
+# Differences from the document: "yes" answers the questions of apt; service(8)
+# replaces systemctl, because there is no systemd; and Prometheus has shorter
+# times, because t/ops/metrics_alerts.t checks the times of the alerts.
+# XET_QUICKSTART_SLOW=1 keeps the original times.
 
 use warnings;
 use strict;
@@ -81,7 +81,7 @@ like($doc =~ s/\s+/ /gr, qr/\Q are $said,/, 'what is to be typed');
 cmp_ok($minutes, '<', 15, 'minutes of typing');
 
 # --------------------------------------------------------------------------
-# the packages, and what they need
+# the packages, and their dependencies
 
 my ($status, $out, @debs) = $c->packages(1);
 
@@ -113,15 +113,15 @@ for my $deb (@debs) {
 }
 
 # --------------------------------------------------------------------------
-# the shell of the operator: it gets one block at a time, and records commands
-# that fail
+# the operator's shell: it gets one block at a time, and records commands that
+# fail
 
 $c->put('shell', << 'END');
 workers() {
     cat /proc/"$(cat /run/nginx.pid)"/task/*/children || :
 }
 
-# A reload comes back at once, and people are slower than this shell: it waits
+# A reload returns immediately, and people are slower than this shell: it waits
 # for new workers, and until old workers accept no more connections.
 
 systemctl() {
@@ -180,7 +180,7 @@ sub type {
 		-e "$c->{dir}/out/done.$n");
 }
 
-# Prometheus scrapes every two seconds, and an alert fires after ten.
+# Prometheus scrapes every two seconds, and an alert fires after ten seconds.
 
 sub hurried {
 	my ($text) = @_;
@@ -193,7 +193,7 @@ sub hurried {
 	return $text;
 }
 
-# "…" matches anything within a line; as a line of its own, any lines.
+# "…" matches anything within a line; a line with only "…" matches any lines.
 
 sub expected {
 	my ($text) = @_;
@@ -205,8 +205,8 @@ sub expected {
 	return qr/\A$re\z/;
 }
 
-# The cron job of the document runs in the environment of cron, and only root
-# can read its backup.
+# The documented cron job runs in cron's environment, and only root can read its
+# backup.
 
 sub cron {
 	my ($status, $out) = $c->sh('run-parts --regex "^xet-" /etc/cron.daily',
@@ -222,8 +222,8 @@ sub cron {
 }
 
 # Debian has no package of hf_xet, the most common client.  The test's own
-# hf_xet runs outside, with the network, host names and certificates of the
-# Debian inside.
+# hf_xet runs outside of the small Debian, but with its network, host names and
+# certificates.
 
 sub hf_xet {
 	my $python = build_dir() . '/venv/bin/python';
@@ -258,7 +258,7 @@ sub hf_xet {
 	}
 }
 
-# Runs hf with names of the Hub: alice and ci upload, and eve may not.
+# Runs hf with Hub names: alice and ci may upload, eve may not.
 
 sub hf {
 	my $hf = build_dir() . '/venv/bin/hf';

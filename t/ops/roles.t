@@ -4,7 +4,7 @@
 
 # A server with its own database role, created as in docs/install.md: the role
 # has all privileges that the server needs, including those to repair damage,
-# and owns nothing.
+# and owns no objects.
 
 use warnings;
 use strict;
@@ -59,7 +59,7 @@ sub works {
 
 works('at first', 10);
 
-# a xorb whose copy is gone
+# a xorb whose copy is missing
 
 my $x = $files[1]{xorbs}[0];
 
@@ -77,7 +77,7 @@ is($t->post("/api/v1/xorbs/default/$x->{hash}", \$x->{bytes})->{status}, 200,
 is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 0,
 	'healed');
 
-# the role may delete
+# the role may delete files
 
 is($t->http('DELETE', "/api/v1/files/$files[2]{hash}")->{status}, 204,
 	'a file is deleted');
@@ -106,7 +106,7 @@ ok(eval { $t->sql("SET ROLE xet_server; SELECT xet.repo_create('a/a');"
 	. " SELECT xet.repo_set_public('a/a', true)"); 1 },
 	'a file in a repo, which becomes public') or diag($@);
 
-# the role may collect
+# the role may collect garbage
 
 $t->sql('UPDATE xet.files SET held = false');
 

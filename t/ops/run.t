@@ -3,10 +3,10 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # "make run" and "make stop", with separate folders and ports: start and stop,
-# two servers at once, a second run that takes over a running server, a stop of
-# one server.  The test also covers processes that are left after a kill, ports
-# in use, and addresses.  It runs the commands after "sh docker/run.sh" in
-# README.md in one shell.
+# two servers at the same time, a second run that takes over a running server, a
+# stop of one server.  The test also covers processes that are left after a
+# kill, ports in use, and addresses.  It runs the commands after "sh
+# docker/run.sh" in README.md in one shell.
 
 use warnings;
 use strict;
@@ -41,7 +41,7 @@ sub script {
 		timeout => 300, dir => root());
 }
 
-# A run that must succeed.
+# Runs docker/run.sh, which must succeed.
 
 sub runs {
 	my ($name, $i, %env) = @_;
@@ -55,7 +55,7 @@ sub runs {
 	return $out;
 }
 
-# The ids of the process and of all its descendants.
+# Returns the ids of the process and of all its descendants.
 
 sub family {
 	my ($pid) = @_;
@@ -63,8 +63,8 @@ sub family {
 	return ($pid, map { family($_) } children($pid));
 }
 
-# The scheme, host and port of xorb URLs in a response to a request with this
-# Host.
+# Returns the scheme, host and port of xorb URLs in a response to a request with
+# this Host.
 
 sub base {
 	my ($i, $hash, $host) = @_;
@@ -111,7 +111,7 @@ for my $i (0, 1, 0) {
 }
 
 # --------------------------------------------------------------------------
-# the commands of README.md after "sh docker/run.sh", in their order
+# the commands of README.md after "sh docker/run.sh", in order
 
 SKIP: {
 	my ($text) = slurp(root() . '/README.md')
@@ -194,7 +194,7 @@ is(get(0, "/api/v1/reconstructions/$hash")->{status}, 200,
 is((script('stop', 0))[0], 0, 'nginx killed: stop');
 is(scalar(grep { alive($_) } @left), 0, 'nginx killed: nothing is left');
 
-# the process ids in both files belong to another process by now
+# the process ids in both files now belong to another process
 
 runs('stopped', 0);
 (undef, my $postmaster) = pids(0);
@@ -206,7 +206,7 @@ spew("$dirs[0]/pg/postmaster.pid", "$$\n$dirs[0]/pg\n");
 runs('numbers of others', 0);
 ok(alive($$), 'numbers of others: not killed');
 
-# the postmaster is killed, and a stopped child process of it is left
+# the postmaster is killed, and a stopped child of it is left
 
 (undef, $postmaster) = pids(0);
 @left = family($postmaster);

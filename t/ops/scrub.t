@@ -89,7 +89,7 @@ sub figure {
 		. " FROM xet.jobs_show() WHERE name = '$chore'") || 0;
 }
 
-# Requests a run of a job, and waits for its end.
+# Requests a run of a job, and waits until it ends.
 
 sub run_of {
 	my ($chore) = @_;
@@ -124,7 +124,7 @@ ok(run_of('scrub'), 'a run over an intact store');
 is(marked(), '', 'nothing is marked');
 ok(figure('scrub', 'bytes') >= 400_000, 'its bytes are counted');
 
-# a run consists of many jobs in threads, and none of them remains when the run
+# a run consists of many thread jobs, and none of them is left when the run
 # ends; a worker reports their number every second
 
 my $m;
@@ -159,7 +159,7 @@ my $log = $t->log();
 like($log, qr/\Q$bad[0]{x}{hash}\E\S* is damaged.*: its file has other content/,
 	'logged: flipped');
 
-# in a bucket, a missing and a truncated copy are reported alike
+# in a bucket, missing and truncated copies are reported alike
 
 my $size = 'it is missing or has another size';
 
@@ -198,8 +198,8 @@ SKIP: {
 	$t->post("/api/v1/xorbs/default/$behind->{x}{hash}",
 		\$behind->{x}{bytes});
 
-	# more consecutive unreadable copies than the scrub skips at once: it
-	# waits, retries, and then skips them
+	# more consecutive unreadable copies than the scrub skips in one step:
+	# it waits, retries, and then skips them
 
 	my $was = $seed;
 
@@ -231,7 +231,7 @@ SKIP: {
 		\$behind->{x}{bytes});
 }
 
-# rows from before there were digests: copy id 0, which is not in the file name
+# rows from before checksums existed: copy id 0, which is not in the file name
 
 {
 	my @old = map { fresh() } 1 .. 3;
@@ -249,7 +249,7 @@ SKIP: {
 
 	flip($old[1]{copy});
 
-	# an intact xorb that does not match its row: the chunks have other
+	# an intact xorb that does not match its row: its chunks have different
 	# offsets
 
 	my $other = make_xorb($old[2]{data}, scheme => 'lz4',
@@ -340,7 +340,7 @@ proven('so far');
 }
 
 # --------------------------------------------------------------------------
-# two peers: the first peer has bad copies, the second one is a copy of the
+# two peers: the first peer has bad copies, the second peer is a copy of the
 # store
 
 my @healing = map { fresh(file => 1) } 1 .. 6;
@@ -348,8 +348,9 @@ my @healing = map { fresh(file => 1) } 1 .. 6;
 $t->save_store("$dir/backup");
 mkdir("$dir/liar");
 
-# The first peer has five bad copies of xorb 0: damaged, of another xorb,
-# truncated, too long, and empty.  Its copies of xorb 1 are a fifo and a folder.
+# Writes a bad copy.  The first peer has five bad copies of xorb 0: damaged, of
+# another xorb, truncated, too long, and empty.  Its copies of xorb 1 are a fifo
+# and a folder.
 
 sub lie {
 	my ($f, $copy_id, $bytes) = @_;
@@ -529,7 +530,7 @@ for my $round (1 .. 3) {
 proven('beside uploads');
 
 # --------------------------------------------------------------------------
-# the rate is kept, roughly
+# the rate is kept, approximately
 
 {
 	my $data = random_bytes(++$seed, 1_500_000);

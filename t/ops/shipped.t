@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Responses with the configuration in conf: each response of any nginx module
-# has an X-Request-Id, and missing resources cause no errors in the log.
+# Responses with the configuration in conf: each response, from any nginx
+# module, has an X-Request-Id, and missing resources cause no errors in the log.
 
 use warnings;
 use strict;
@@ -59,7 +59,7 @@ unlike(substr($t->log(), $from), qr/\[(?:error|crit|alert)\]/,
 	'and no error');
 
 # --------------------------------------------------------------------------
-# X-Request-Id: existing resources, refusals of the module, errors of nginx
+# X-Request-Id: existing resources, refusals of the module, nginx errors
 
 my %seen;
 

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # If one part of the system hangs, other requests are not delayed: a disk that
-# completes no write, a table lock of another session, a PostgreSQL that accepts
+# completes no writes, another session's table lock, a PostgreSQL that accepts
 # connections but does not respond, a resolver.
 
 use warnings;
@@ -65,7 +65,7 @@ sub served {
 }
 
 # --------------------------------------------------------------------------
-# a disk that completes no write: more uploads than threads
+# a disk that completes no writes: more uploads than threads
 
 my $stall = $t->stall();
 
@@ -157,7 +157,7 @@ is($put->response('PUT')->{status}, 200, 'lock: and is stored as new');
 is($t->get("/api/v1/chunks/default/$chunk")->{status}, 200,
 	'unlocked: known again');
 
-# the timeout also applies in PostgreSQL: no statement is active there
+# the timeout also works in PostgreSQL: no statement is active there
 
 is($t->sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'xet'"
 	. " AND state = 'active'"), 0, 'no statement runs in PostgreSQL');
@@ -201,7 +201,7 @@ ok(wait_for(10, sub { my $h = health(); $h && $h->{read}{oldest_ms} == 0 }),
 	'and nothing is old');
 
 # PostgreSQL freezes while sessions are idle: the timeout of a ping applies, not
-# that of a read
+# the timeout of a read
 
 $t->pg_freeze();
 $r = $t->get('/api/v1/health', {}, timeout => 60);
@@ -212,13 +212,13 @@ $t->pg_thaw();
 ok(wait_for(20, sub { health() }), 'thawed');
 
 # --------------------------------------------------------------------------
-# connection attempts that do not end: a worker exits nevertheless
+# connection attempts that do not end: a worker can still exit
 
 my $port = free_port();
 my $silent = IO::Socket::INET->new(Listen => 128, ReuseAddr => 1,
 	LocalAddr => '127.0.0.1', LocalPort => $port) or die "$!\n";
 
-# connections that fill the backlog: further ones get no response at all
+# these connections fill the backlog: further connections get no response at all
 
 my $port_full = free_port();
 my $full = IO::Socket::INET->new(Listen => 1, ReuseAddr => 1,

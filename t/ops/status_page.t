@@ -4,7 +4,7 @@
 
 # The status page: its figures with and without JavaScript, the resources that
 # it may load; the page on a phone, by keyboard, with a screen reader, in dark
-# mode.  No input of a client becomes markup.
+# mode.  Client input never becomes markup.
 
 use warnings;
 use strict;
@@ -67,7 +67,7 @@ like($t->get('/based')->{body}, qr!value="https://cas.example.com/x/api"!,
 	'the endpoint that is configured');
 
 # --------------------------------------------------------------------------
-# the only input of a client on the page is its Host header
+# the only client input on the page is the Host header
 
 for my $host ('a"><script>evil()', q{a'onclick='evil()}, '<img>', 'a&lt;b') {
 	my $c = $t->connect();
@@ -139,7 +139,7 @@ my @log = map { $_->{entry}{text} } $b->events('Log.entryAdded');
 
 is(join("\n", grep { !/favicon/ } @log), '', 'nothing is refused');
 
-# PostgreSQL is down: shown in words, and not by colour alone
+# PostgreSQL is down: shown in words, not only by colour
 
 $t->allow(qr/connecting to PostgreSQL failed|terminating connection/);
 $t->allow(qr/failed, SQLSTATE|did not respond/);

@@ -4,7 +4,7 @@
 
 # A store has an identity, in its folder and in the database.  The server
 # refuses the empty folder of a disk that is not mounted, and the folder of
-# another store: it acknowledges no upload, marks no data as lost, and logs the
+# another store: it acknowledges no uploads, marks no data as lost, and logs the
 # reason.  It recovers without a restart when the right folder is back.
 
 use warnings;
@@ -145,8 +145,8 @@ ok(wait_for(30, sub { $t->log() =~ /belongs to another database/ }),
 	'the folder is refused');
 is(put_status(), 503, 'PUT');
 
-# the row of the identity exists and its file does not, as after a crash between
-# the two
+# the row of the identity exists but its file does not, as after a crash between
+# the two writes
 
 $t->stop();
 swap_in();

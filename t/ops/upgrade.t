@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # An upgrade from the current schema, here 1, to a fictitious schema 2, while a
-# server of schema 1 runs.  If the migration is marked as compatible, requests
+# server for schema 1 runs.  If the migration is marked as compatible, requests
 # succeed in open and new sessions, before and after the next reload.  Functions
 # keep their OIDs, whether they are changed or not.
 
@@ -42,12 +42,12 @@ is((slurp(root() . '/src/http/pg/ngx_http_xet_pg_session.h')
 	=~ /NGX_HTTP_XET_SCHEMA\s+"(\d+)"/)[0], $one, 'the version');
 
 # --------------------------------------------------------------------------
-# four processes send requests of all kinds, one after the other
+# four processes send requests of all kinds, each one after the other
 
 my ($in, @pids) = clients();
 
-# a release without a migration, where only functions change: first none, then
-# some functions repeatedly
+# a release without a migration, in which only functions change: first no
+# function, then some functions repeatedly
 
 my %was = functions();
 my $rounds = 12;
@@ -67,8 +67,9 @@ for my $round (1 .. $rounds) {
 is_deeply({ functions() }, \%was, 'functions: the same OIDs');
 like(source('xorb_put'), qr/-- round $rounds$/m, 'functions: replaced');
 
-# schema 2: a column that the server of schema 1 does not know, filled by a
-# trigger; a table; and functions that use them.  Three nodes migrate at once.
+# schema 2: a column that is unknown to the server for schema 1, filled by a
+# trigger; a table; and functions that use them.  Three nodes migrate at the
+# same time.
 
 spew(migration($two, 'next'), <<"EOF_SQL");
 -- compatible from $one
@@ -134,8 +135,8 @@ is_deeply($t->download($new->{hash}, size => 400000)->{errors}, [],
 is($t->sql('SELECT count(*) FROM xet.files WHERE terms <> term_count'), 0,
 	'schema 2: its new column');
 
-# a function gets another signature, and one is removed; modules call neither
-# function
+# one function gets another signature, and one is removed; modules do not call
+# these functions
 
 $text =~ s/files_seen\(\)\n/files_seen(n bigint DEFAULT 7)\n/;
 $text =~ s/SELECT count\(\*\) FROM xet\.seen/SELECT n/;
@@ -168,7 +169,7 @@ is_deeply($t->download($file->{hash}, size => length($data))->{errors}, [],
 	'compatible: a file');
 
 # --------------------------------------------------------------------------
-# refused: a migration that was changed, and a folder that is older
+# refused: a migration that was changed, and an older folder
 
 my $next = migration($two, 'next');
 my $was = slurp($next);
@@ -189,8 +190,8 @@ like($r->{err}, qr/_next\.sql: is applied, but unknown to this version/,
 is($t->sql($functions), $sum, 'an older folder: changes nothing');
 
 # --------------------------------------------------------------------------
-# a migration that is not compatible, and one that is compatible from schema 2
-# on
+# a migration that is not compatible, and one that is compatible with schema 2
+# and later
 
 spew(migration($three, 'other'), 'CREATE TABLE xet.other ();');
 is(migrate()->{code}, 0, 'not compatible');
@@ -235,7 +236,7 @@ sub migrate_start {
 
 sub migrate { return xet_wait(migrate_start()) }
 
-# The functions, each with a comment added to its body.
+# Returns the functions, each with a comment added to its body.
 
 sub changed {
 	my ($comment) = @_;
@@ -252,7 +253,7 @@ sub source {
 		. " WHERE proname = '$_[0]'");
 }
 
-# The functions and their OIDs.
+# Returns the functions and their OIDs.
 
 sub functions {
 	return map { split(/ = /) } $t->sql("SELECT oid::regprocedure || ' = '"

@@ -28,7 +28,7 @@ my $file = $t->put('/api/v1/files', 'a file')->json()->{hash};
 
 is(health(), 200, 'health') for 1 .. 4;
 
-# PostgreSQL can write no more temporary files
+# PostgreSQL cannot write any more temporary files
 
 full('64kB');
 ok(wait_for(30, sub { health() == 503 }), 'full: 503');

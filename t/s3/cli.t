@@ -4,7 +4,7 @@
 
 # The command-line tool with a bucket: verify, gc, rebuild, backup and restore
 # work as with a folder.  A backup of a folder can be restored to a bucket, and
-# the reverse.
+# vice versa.
 
 use warnings;
 use strict;
@@ -102,7 +102,7 @@ is(verify()->{code}, 0, 'repaired');
 is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 0,
 	'it is not marked any more');
 
-# if the store does not respond, copies are not reported as missing
+# if the store does not respond, no copies are reported as missing
 
 {
 	my $fault = fault();
@@ -116,7 +116,7 @@ is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 0,
 }
 
 # --------------------------------------------------------------------------
-# the age of orphans, by the store's clock
+# the age of orphans is measured by the store's clock
 
 my $orphan = $prefix . 'xorbs/default/ab/' . 'ab' x 32 . '.00000001';
 my $young = $prefix . 'xorbs/default/ab/' . 'ab' x 32 . '.00000002';
@@ -236,7 +236,7 @@ sub copies {
 	return @names;
 }
 
-# The store through a proxy that injects faults.
+# Returns a proxy to the store that injects faults.
 
 sub fault { return Test::Xet::S3Fault->new($s3) }
 

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The S3 client, src/store/s3, tested with build/tools/xet_s3: objects,
-# multipart uploads, lists, signatures.  Also failures of the store, changed
-# keys, a wrong clock, and a private certificate.  XET_TEST_S3_TOOL names
-# another build of the tool, for example with a sanitizer.
+# multipart uploads, lists, signatures.  Also store failures, key changes, a
+# wrong clock, and a private certificate.  XET_TEST_S3_TOOL names another build
+# of the tool, for example one with a sanitizer.
 
 use warnings;
 use strict;
@@ -41,12 +41,12 @@ my $s3 = Test::Xet::S3->new(dir => "$dir/s3");
 my $moto = $s3->name() eq 'moto';
 my $fault = Test::Xet::S3Fault->new($s3, dir => "$dir/fault");
 
-# conditional requests, except for a store that does not support them
+# conditional requests, except for stores that do not support them
 
 my $conditional = $s3->name() ne 'garage';
 
 # --------------------------------------------------------------------------
-# a process with an S3 client, which executes one command after another
+# a process with an S3 client, which executes commands one after the other
 
 sub options {
 	my (%o) = @_;
@@ -70,7 +70,7 @@ sub client {
 }
 
 # Returns the result of a command; {data} has the output before the result, and
-# {took} the time.
+# {took} the duration.
 
 sub ask {
 	my ($c, @words) = @_;
@@ -118,7 +118,7 @@ sub leave {
 	reap($c->{pid}, 20) // kill('KILL', $c->{pid});
 }
 
-# Runs one command in its own process.
+# Runs one command in a separate process.
 
 sub once {
 	my ($options, @words) = @_;
@@ -193,7 +193,7 @@ is_result($c, [ 'put', 'a!$&()*+,;=:@[]~%2F', 'x' ], 'OK', 'a wild name');
 is($s3->get('a!$&()*+,;=:@[]~%2F')->{body}, 'x', 'which is whole');
 is_result($c, [ 'copy', 'a!$&()*+,;=:@[]~%2F', 'w' ], 'OK', 'and copied');
 
-# a prefix, and a bucket of the same name without one
+# a prefix, and the same bucket without a prefix
 
 my $p = client(url => $s3->url() . '/p/q/');
 
@@ -329,7 +329,7 @@ SKIP: {
 	leave($c);
 }
 
-# eight uploads at once, over four connections
+# eight concurrent uploads, over four connections
 
 $fault->drop();
 $fault->zero();
@@ -342,11 +342,11 @@ is(join(' ', map { $s3->head("v/$_")->header_value('Content-Length') }
 leave($c);
 
 # --------------------------------------------------------------------------
-# a store that fails, and recovers
+# a store that fails, then recovers
 
 $c = client(timeout => 8000);
 
-# the response of radosgw to the end of an upload
+# radosgw's response at the end of an upload
 
 my $no_etag = '<CompleteMultipartUploadResult><Key>f</Key><ETag></ETag>'
 	. '</CompleteMultipartUploadResult>';
@@ -436,7 +436,7 @@ is_result($c, [ qw/ put f\/sum hello / ], 'OK', 'and it is something else');
 is($s3->get('f/sum')->{body}, 'hello', 'sent again');
 $fault->clear();
 
-# an older object of the same name does not count as this upload
+# an older object of the same name is not mistaken for this upload
 
 $s3->put('f/other', 'other');
 $fault->add(op => 'PutObject', do => 'drop', count => 1);
@@ -463,7 +463,7 @@ is_result($c, [ 'upload', 'f/16', $big ], 'BAD', '200, and no object');
 is($s3->head('f/16')->{status}, 404, 'so there is none');
 $fault->clear();
 
-# a multipart upload that was deleted meanwhile is an error
+# a multipart upload that was deleted in the meantime is an error
 
 $fault->add(op => 'CompleteMultipartUpload', do => 'status', status => 404,
 	code => 'NoSuchUpload', count => 1);
@@ -569,7 +569,7 @@ leave($c);
 
 # --------------------------------------------------------------------------
 # a process exits while its other threads work: nothing is logged that would
-# alert an operator
+# alarm an operator
 
 $c = client();
 is_result($c, [ qw/ cat a\/b / ], 'OK', 'before the end');
@@ -580,7 +580,7 @@ is_result($c, [ qw/ stop / ], 'OK', 'twice');
 leave($c);
 
 # --------------------------------------------------------------------------
-# keys that change
+# changing keys
 
 my %old = (key => $s3->key(), secret => $s3->secret());
 
@@ -645,7 +645,7 @@ is(once({ profile => 'two' }, qw/ cat a\/b /), 'OK', 'another profile');
 $s3->write_credentials();
 leave($c);
 
-# keys of a session, then permanent keys
+# session keys, then permanent keys
 
 SKIP: {
 	skip('the store has no sessions', 3) unless $moto;
@@ -673,7 +673,7 @@ like($sent{authorization}, qr/signedheaders=[^,]*x-amz-security-token/,
 $s3->write_credentials();
 
 # --------------------------------------------------------------------------
-# a wrong clock: the client signs for the store's clock
+# a wrong clock: the client signs with the store's time
 
 $c = client();
 

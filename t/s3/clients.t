@@ -4,7 +4,7 @@
 
 # The real clients with a bucket: hf_xet, @huggingface/hub, curl and xet
 # download files that hf_xet has uploaded, in each mode of xet_data_mode.
-# Requests go to nginx or directly to the store, according to the mode.
+# Depending on the mode, requests go to nginx or directly to the store.
 
 use warnings;
 use strict;
@@ -99,8 +99,8 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Counts since the last call: data URLs that nginx has served, and requests to
-# the store that did not come from nginx.
+# Returns counts since the last call: data URLs that nginx has served, and
+# requests to the store that did not come from nginx.
 
 my ($log, $requests);
 

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The clocks of nginx and of the store differ by more than the store allows.
-# Requests are signed for the store's clock and succeed, and the log reports the
-# difference.  If the store still refuses them, clients get 503 and the log says
-# why.
+# Requests are signed with the store's time and succeed, and the log reports the
+# difference.  If the store still refuses requests, clients get 503 and the log
+# gives the reason.
 
 use warnings;
 use strict;

@@ -3,9 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # A page of another origin accesses the store directly.  The bucket has the CORS
-# rules of docs/scaling.md: it allows preflights and requests of that origin,
-# and of no other one.  A browser reads by a presigned URL and uploads by a
-# grant.
+# rules of docs/scaling.md: it allows preflights and requests of that origin
+# only.  A browser reads with a presigned URL and uploads with a grant.
 
 use warnings;
 use strict;
@@ -23,8 +22,8 @@ use Test::Xet::S3;
 use JSON::PP ();
 use MIME::Base64 qw/ encode_base64 /;
 
-# Garage and radosgw also support rules; s3proxy and s3s have no rules for a
-# bucket.
+# Garage and radosgw also support CORS rules; s3proxy and s3s have no bucket
+# rules.
 
 my $s3 = Test::Xet::S3->new();
 my $size = 3_000_000;
@@ -195,7 +194,7 @@ sub ask {
 		{ Host => $s3->host(), %headers });
 }
 
-# A header of the last response.
+# Returns a header of the last response.
 
 sub value {
 	my ($name) = @_;
@@ -203,7 +202,7 @@ sub value {
 	return scalar($r->header_value($name)) // '';
 }
 
-# The rules of docs/scaling.md, with the origin of the test's page.
+# Returns the rules of docs/scaling.md, with the origin of the test's page.
 
 sub rules {
 	my ($json) = slurp(root() . '/docs/scaling.md')

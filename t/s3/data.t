@@ -114,7 +114,7 @@ for my $case ([ 'If-None-Match', $tag, 304 ], [ 'If-None-Match', 'x', 206 ],
 is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 
 # The store adds its own headers to responses.  None of these headers may reach
-# the client: neither directly, nor from the cache, nor with another status.
+# the client: neither directly, nor from the cache, nor with an error status.
 
 {
 	my $told = $t->upload(mix(3, 2_000_000));
@@ -146,8 +146,7 @@ is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 	$fault->clear();
 }
 
-# nginx cannot serve several ranges of a request from slices, so each range has
-# its own URL
+# nginx cannot serve several ranges from slices, so each range has its own URL
 
 {
 	my $data = random_bytes(20, 600000);
@@ -248,7 +247,7 @@ for my $api (qw/ session legacy /) {
 }
 
 # --------------------------------------------------------------------------
-# the store refuses nginx's request, or lacks the object
+# the store refuses nginx's request, or does not have the object
 
 my $new = $t->upload(mix(2, 3_000_000));
 
@@ -301,7 +300,7 @@ sub entry {
 		@{ $entry->{url_range} }{qw/ start end /}) };
 }
 
-# Names of headers that stores send with an object.
+# Returns names of headers that stores send with an object.
 
 sub said {
 	return (qw/ ETag Server Set-Cookie Vary Cache-Control x-amzn-RequestId
@@ -315,7 +314,7 @@ sub said {
 		X-From-Nowhere /);
 }
 
-# Checks that the response has no header of the store, by name or by value.
+# Checks that the response has none of the store's headers, by name or by value.
 
 sub nothing_of_it {
 	my ($name, $r) = @_;

@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Edges of a store in a bucket: conf/edge.conf in front of an nginx that reads
+# Edges for a store in a bucket: conf/edge.conf in front of an nginx that reads
 # the bucket; and an nginx with the bucket's keys, conf/xet_bucket.conf and no
 # database.  The test checks the requests that each edge sends, and the
 # responses while the bucket, the database, or the nginx behind the edge is
@@ -127,7 +127,7 @@ for my $name (sort keys %edges) {
 }
 
 # --------------------------------------------------------------------------
-# the database is down: all data is still served, even data that was not
+# the database is down: all data is still served, even data that was never
 # requested before
 
 $origin->pg_stop('immediate');
@@ -143,7 +143,7 @@ is($edge->get('/api/v1/reconstructions/' . $file->{hash})->{status}, 503,
 $origin->pg_start();
 
 # --------------------------------------------------------------------------
-# nginx behind the edge is down: reconstructions fail, and cached data is served
+# nginx behind the edge is down: reconstructions fail, but cached data is served
 
 $origin->stop();
 
@@ -164,7 +164,7 @@ done_testing();
 
 # --------------------------------------------------------------------------
 
-# The paths and ranges of all data URLs of a file, newly signed.
+# Returns the paths and ranges of all data URLs of a file, newly signed.
 
 sub entries {
 	my ($of) = @_;

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Failures of an object store, and the responses that clients get.  No
-# acknowledged data is lost, and the server recovers by itself.
+# acknowledged data is lost, and the server recovers on its own.
 
 use warnings;
 use strict;
@@ -123,8 +123,8 @@ isnt($r->{status}, 200, 'wrong bytes: no 200');
 $fault->clear();
 $t->allow(qr/\[alert\] .* can't be read: /);
 
-# one bad read: the read is repeated before an error is reported or the copy is
-# marked as damaged
+# one bad read: before an error is reported or the copy is marked as damaged,
+# the read is repeated
 
 $t->sql('UPDATE xet.xorbs SET damaged_at = NULL');
 
@@ -170,7 +170,7 @@ $t->write_conf(undef, directives => {});
 $t->reload();
 
 # --------------------------------------------------------------------------
-# keys that change
+# changing keys
 
 $s3->rotate();
 $t->give_credentials();

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Upload grants: clients upload xorbs directly to the bucket.  The server
-# verifies these xorbs like those that are uploaded through nginx.
+# verifies these xorbs like xorbs that are uploaded through nginx.
 
 use warnings;
 use strict;
@@ -25,7 +25,7 @@ use File::Temp qw/ tempdir /;
 my $s3 = Test::Xet::S3->new();
 my $fault = Test::Xet::S3Fault->new($s3);
 
-# some stores do not support a condition on PUT, or this checksum
+# some stores do not support conditional PUT, or this checksum
 
 my $once = $s3->name() ne 'garage';
 my $sums = $s3->name() ne 'radosgw';
@@ -115,7 +115,8 @@ is(commit($tail, $grant)->{status}, 200, 'footer: commit');
 is(object($tail), $bare->{bytes}, 'footer: is not stored');
 
 # A client can send headers that the signature does not cover, and the store
-# keeps them with the uploaded object.  The copy does not have these headers.
+# keeps them with the uploaded object.  The committed copy must not have these
+# headers.
 
 my $coded = make_xorb(mix(9, 300000));
 
@@ -189,8 +190,8 @@ is(ask($bad, body => 'x' x 5000)->{status}, 413, 'grant: a long request');
 # --------------------------------------------------------------------------
 # the bytes change while they are verified
 
-# A client can use its URL again, with other bytes of the same checksum.  The
-# test stores the other bytes itself, because it cannot make such bytes.
+# A client can use its URL again, with other bytes that have the same checksum.
+# The test cannot make such bytes, so it stores different bytes itself.
 
 my $attack = make_xorb(mix(5, 600000));
 my $rule = $fault->add(op => 'GetObject', match => 'staging', do => 'hold',
@@ -210,7 +211,7 @@ is($c->response('POST')->{status}, 200, 'changed: commit');
 is(object($attack), $attack->{bytes}, 'changed: what was verified');
 $fault->clear();
 
-# several commits at once, and the URL is used in between
+# several concurrent commits, and the URL is used between them
 
 my $twice = make_xorb(mix(6, 700000));
 
@@ -246,7 +247,7 @@ is(ask($mine, who => 'b/b@bob')->{status}, 201,
 is(ask($mine, who => 'a/a@ann')->{status}, 200, 'but who has put it');
 
 # --------------------------------------------------------------------------
-# bytes that were uploaded directly to the bucket count for limits like others
+# bytes that were uploaded directly to the bucket count for limits, too
 
 {
 	my %who = ('X-Who' => 'eve');
@@ -334,7 +335,7 @@ sub staged {
 	return grep { m!/staging/! } sort keys %{ $s3->objects() };
 }
 
-# The bytes of the copy to which the row refers.
+# Returns the bytes of the copy to which the row refers.
 
 sub object {
 	my ($xorb) = @_;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Many commits of upload grants at once: memory depends on the number of
-# threads, and not on the number of commits that wait for a thread.
+# Many concurrent commits of upload grants: memory use depends on the number of
+# threads, not on the number of commits that wait for a thread.
 
 use warnings;
 use strict;

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Objects that were uploaded by grants and never committed: one sweep removes
-# all old objects of this kind, even very many.
+# Objects that were uploaded with grants but never committed: one sweep removes
+# all old objects of this kind, however many there are.
 
 use warnings;
 use strict;

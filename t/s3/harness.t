@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The stores and the fault proxy of the S3 tests themselves: the store checks
+# The stores and the fault proxy that the S3 tests use: the store checks
 # signatures, its keys can change, and it can stop and start again.
 
 use warnings;
@@ -31,7 +31,7 @@ my $moto = $s3->name() eq 'moto';
 
 *code = \&Test::Xet::S3::code;
 
-# Stores word the same refusal differently, and some use another status;
+# Stores phrase the same refusal differently, and some use a different status;
 # t/README.md has a table.
 
 sub refused {
@@ -143,7 +143,7 @@ SKIP: {
 	is(won(8), 1, 'of eight at once one puts it');
 }
 
-# Of n concurrent conditional PUTs of one object, the number that succeed.
+# Returns how many of n concurrent conditional PUTs of one object succeed.
 
 sub won {
 	my ($n) = @_;
@@ -377,7 +377,7 @@ $s3->make_bucket();
 is_deeply($s3->objects(), {}, 'a new one is empty');
 
 # --------------------------------------------------------------------------
-# the fault proxy: requests pass unchanged
+# the fault proxy: requests pass through unchanged
 
 my $fault = Test::Xet::S3Fault->new($s3, dir => "$dir/fault");
 
@@ -545,7 +545,7 @@ ok(wait_for(10, sub { return $fault->stats()->{open} == 0 }),
 $fault->clear();
 
 # --------------------------------------------------------------------------
-# which requests a rule matches
+# how a rule selects requests
 
 $rule = $fault->add(do => 'status', match => '^/xet/m', skip => 1,
 	count => 1);
@@ -566,7 +566,7 @@ ok(!eval { $fault->add(do => 'status', counts => 1); 1 },
 	'rules: a word that is none');
 
 # --------------------------------------------------------------------------
-# many at once
+# many concurrent requests
 
 $fault->zero();
 $fault->add(do => 'wait', ms => 400);
@@ -591,7 +591,7 @@ $_->close() for @connections;
 $fault->clear();
 
 # --------------------------------------------------------------------------
-# no proxy
+# a closed proxy
 
 $fault->close();
 

@@ -23,7 +23,7 @@ my $t = Test::Xet->new(s3 => $s3, log => 'info',
 	s3_endpoint => $fault->endpoint());
 
 # a health request reads the bucket; the store delays its response by less than
-# the 5 seconds after which it counts as slow
+# 5 seconds, after which it would count as slow
 
 my $rule = $fault->add(op => 'GetObject', match => 'identity', count => 1,
 	do => 'hold', ms => 3500);
@@ -57,7 +57,7 @@ is($r->json()->{error}{code}, 'database_unavailable',
 	'the response does not report a wrong bucket');
 unlike($t->log(), qr/is not the store of this database/, 'and no alert');
 
-# from now on, another identity of the bucket is reported
+# from here on, the bucket has another identity, and this is reported
 
 $s3->must('PUT', 'a/prefix/identity', body => '0' x 32 . "\n");
 $t->allow(qr/is not the store of this database: it has another identity/);

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# HEAD and DELETE for many objects of a bucket at once, with build/tools/xet_s3
-# and a store that fails for some or all of these requests.  The test also
-# covers the callers of these functions: the commit of a shard, a dedup
-# response, the collectors.
+# HEAD and DELETE for many objects of a bucket in one call, with
+# build/tools/xet_s3 and a store that fails for some or all of these requests.
+# The test also covers the callers of these functions: the commit of a shard, a
+# dedup response, the collectors.
 
 use warnings;
 use strict;
@@ -79,7 +79,7 @@ is($all->[40], 'AWAY', 'no more requests are sent');
 $fault->clear();
 
 # one delete fails: objects before it are deleted, and the next attempt deletes
-# the rest
+# the remaining ones
 
 $fault->add(op => 'DELETE', match => '030', do => 'status', status => 403,
 	code => 'AccessDenied');
@@ -105,7 +105,7 @@ $s3->thaw();
 
 is(all('rm-all', 40)->[0], 'OK', 'it is back');
 
-# without the bucket no object is reported as missing
+# if the bucket is missing, no object is reported as missing
 
 is_deeply(all('head-all', 3, url => 's3://nobucket'), [ 'NO_BUCKET',
 	('NO_BUCKET') x 3 ], 'no bucket');
@@ -145,7 +145,7 @@ $file = $t->upload($data, sizes => [ (20000) x 30 ], xorb_chunks => 1);
 is(scalar(copies()), 30, 'sent again');
 is(shard()->{status}, 200, 'and the shard is accepted');
 
-# an error of one copy is reported if the earlier copies of the shard exist
+# an error on one copy is reported even if the copies checked before it exist
 
 $rule = $fault->add(op => 'HEAD', match => $lost[0]{hash}, do => 'status',
 	status => 403, code => 'AccessDenied');
@@ -191,7 +191,7 @@ sub name {
 	return sprintf('many/%03d', $_[0]);
 }
 
-# [ the overall result, the result of each ]
+# Returns [ the overall result, the result for each object ].
 
 sub all {
 	my ($verb, $n, %o) = @_;
@@ -208,8 +208,8 @@ sub all {
 	return [ $result // $out, split(' ', $each // '') ];
 }
 
-# Runs code with a slow store; returns how many requests of a method were in
-# progress at the same time.
+# Runs code with a slow store; returns the maximum number of concurrent requests
+# of a method.
 
 sub delayed {
 	my ($method, $n, $code) = @_;

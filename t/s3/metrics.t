@@ -98,7 +98,7 @@ $fault->clear();
 ok(wait_for(20, sub { post(make_xorb(mix(6, 300_000)))->{status} == 200 }),
 	'a store that is away: over');
 
-# a worker that has sent no request since the store recovered may withhold
+# a worker that has sent no request since the store recovered may hold back
 # requests for one more second
 
 select(undef, undef, undef, 1.5);
@@ -163,7 +163,8 @@ sub start {
 	return $c;
 }
 
-# Workers report every second; the one that serves the request reports at once.
+# Workers report every second; the worker that serves the request reports
+# immediately.
 
 sub text {
 	return $t->get('/metrics')->{body};
@@ -226,7 +227,7 @@ sub grants {
 	return $said;
 }
 
-# A grant for one xorb, with the length and checksum of another one.
+# Requests a grant for one xorb, with the length and checksum of another xorb.
 
 sub grant {
 	my ($xorb, $bytes) = @_;

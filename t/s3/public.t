@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A store with one host name for clients and another one for nginx.  The URLs
-# for clients have the public name and are signed for it; nginx never uses it.
+# A store with one host name for clients and another one for nginx.  URLs for
+# clients have the public name and are signed for it; nginx never uses this
+# name.
 
 use warnings;
 use strict;

@@ -4,7 +4,7 @@
 
 # TLS to the store: a certificate is accepted only if it is from the trusted CA,
 # for this host, and valid today.  With any other certificate clients get 503,
-# no upload is acknowledged, and the log says why.
+# no upload is acknowledged, and the log gives the reason.
 
 use warnings;
 use strict;
@@ -118,8 +118,8 @@ sub authority {
 	chmod(0644, "$dir/$name.pem");
 }
 
-# The store with a certificate of a CA for a name, valid for this number of
-# days, starting two days ago.
+# Starts the store with a certificate from a CA for a name, valid for this
+# number of days, starting two days ago.
 
 sub store {
 	my ($ca, $name, $days) = @_;
