@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# POST v2/shards: correct frames while the database is slow; an error status if
-# the result is known before the first frame.
+# POST v2/shards sends correct frames while the database is slow.  It responds
+# with an error status if the request fails before the first frame is sent.
 
 use warnings;
 use strict;

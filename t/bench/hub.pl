@@ -254,7 +254,8 @@ end
 EOL
 }
 
-# Returns the statements of such a commit, in the same order.
+# Returns the SQL statements that the server runs for a commit of $n new files,
+# in the same order.
 
 sub bare_commit {
 	my ($n) = @_;

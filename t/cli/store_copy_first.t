@@ -153,8 +153,8 @@ for my $round (1 .. 3) {
 }
 
 # --------------------------------------------------------------------------
-# the target is the source under another name: both runs write a mark and remove
-# it again
+# two runs of "xet store copy" whose target is the source under another name:
+# each run writes the object "copying" as its mark, and removes it when it fails
 
 for my $case ([ 'the other run has ended', 2000, 0 ],
 	[ 'the mark of the other run', 1000, 2500 ])

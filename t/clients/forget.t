@@ -164,7 +164,8 @@ sub refused {
 		"$name: xorbs in its cache were not sent");
 }
 
-# epochs by period: the end of this test checks what happens after the period
+# an endpoint whose epoch changes periodically; the end of this test checks the
+# upload after the change
 
 my %machines = map { $_ => machine() } qw/ fixed old number period /;
 

@@ -4,9 +4,9 @@
 
 # Tests clients that are too old for t/clients/hub_rows.t and t/hub/data.t
 # against this server as their Hub: older releases of huggingface_hub, which
-# still had the upload of a large folder.  Prints a table; the latest one is in
-# t/README.md.  "make clients" installs the clients and runs this script;
-# arguments name the rows to run ("huggingface_hub").
+# still had upload_large_folder().  Prints a table; t/README.md has the latest
+# table.  "make clients" installs the clients and runs this script; arguments
+# name the rows to run ("huggingface_hub").
 
 use warnings;
 use strict;

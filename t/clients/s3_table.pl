@@ -124,10 +124,10 @@ my @rows = (
 	[ '`Range`' => sub {
 		return said(get('x', headers => { Range => 'bytes=1-2' }));
 	} ],
-	[ '... past the end' => sub {
+	[ '`Range` past the end of the object' => sub {
 		return said(get('x', headers => { Range => 'bytes=90-99' }));
 	} ],
-	[ '... two ranges' => sub {
+	[ '`Range` with two ranges' => sub {
 		my $r = get('x', headers => { Range => 'bytes=0-1,4-5' });
 
 		return said($r) . ($r->{status} != 206
@@ -160,10 +160,10 @@ my @rows = (
 	} ],
 	[ 'ListObjectsV2 with `start-after`, `max-keys`' => \&list ],
 	[ 'DELETE of nothing' => sub { said($s3->delete(name())) } ],
-	[ 'GET in a bucket that is not there' => sub {
+	[ 'GET in a bucket that does not exist' => sub {
 		return said($s3->get('x', bucket => 'none'));
 	} ],
-	[ 'PUT in a bucket that is not there' => sub {
+	[ 'PUT in a bucket that does not exist' => sub {
 		return said($s3->put('x', 'data', bucket => 'none'));
 	} ],
 	[ 'keys changed while it runs' => sub {

@@ -75,9 +75,12 @@ fuzz_feed(xet_zt_decoder_t *d, const uint8_t **in, size_t *in_len,
     memcpy(out->data + out->len, block, n);
     out->len += n;
 
-    /* while a call fills the whole buffer, the caller must call again */
-
     free(block);
+
+    /*
+     * The call filled the whole buffer, so more output may be left: XET_DONE
+     * makes fuzz_stream() call again, even if no input is left.
+     */
 
     return (rc == XET_AGAIN && n == room) ? XET_DONE : rc;
 }

@@ -155,8 +155,9 @@ fuzz_route(const uint8_t *data, size_t size)
 
 
 /*
- * An unsafe part that the parser reports is a component of the path.  The part
- * is also rejected on its own, in upper case, and in any folder.
+ * Checks a path.  An unsafe part that the parser reports must be a component
+ * of the path.  The part alone, and the path in upper case and in a folder,
+ * must be rejected for the same reason.
  */
 
 static void

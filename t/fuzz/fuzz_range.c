@@ -101,9 +101,7 @@ fuzz_header(const uint8_t *text, size_t len, size_t room, uint64_t size)
     xet_status_t       status;
     xet_range_spec_t  *specs, other[ROOM_MAX];
 
-    /*
-     * a block of exactly the capacity, so that ASan detects an access past it
-     */
+    /* a block of exactly this size, so that ASan detects accesses past it */
 
     specs = malloc(room * sizeof(xet_range_spec_t) + 1);
     check(specs != NULL);

@@ -579,7 +579,8 @@ is(text_of($alice, '/alice/m/resolve/main/new'), 'x', 'is one');
 $refusal->all();
 
 # --------------------------------------------------------------------------
-# a SHA-256 in a request is a claim
+# a SHA-256 in a request is only a claim: it does not prove that the client has
+# the data
 
 my $secret = sha256_hex('of bob');
 my $p = cas($alice, 'alice/p');

@@ -60,7 +60,8 @@ $t->sql("SELECT xet.heal_later('$id', $copy_id)");
 is(heals(), 0, 'and waits as others when it was tried');
 $t->sql('UPDATE xet.xorbs SET damaged_at = NULL');
 
-# the newest row: younger files may belong to uploads in progress
+# the sweep keeps files that are younger than the newest row, because they may
+# belong to uploads in progress; rows with a time in the future are ignored
 
 $t->sql("UPDATE xet.xorbs SET created_at = $later");
 cmp_ok($t->sql('SELECT newest - extract(epoch FROM now()) FROM'

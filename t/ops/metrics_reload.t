@@ -186,7 +186,8 @@ is("@back", '', 'reloads: nothing goes back');
 
 is("@back", '', 'nothing has gone back');
 
-# a worker is killed and not replaced: the last worker from before a reload
+# an old worker, which finishes an upload after a reload, is killed: the master
+# does not replace it
 
 {
 	my $c = $t->http_start('PUT', '/api/v1/files',
@@ -256,9 +257,9 @@ is("@back", '', 'nothing has gone back');
 }
 
 # --------------------------------------------------------------------------
-# a binary upgrade, and back: each master reports its own counts.  nginx is a
-# daemon here, because a master that is a child of its starter does not accept a
-# new binary.
+# a binary upgrade, and back: each master reports its own counts.  nginx runs as
+# a daemon here, because a master ignores the upgrade signal while its parent is
+# the process that started it.
 
 $t->nginx()->stop();
 

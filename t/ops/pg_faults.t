@@ -324,7 +324,7 @@ my $c = ask(uri($file));
 data_served('frozen sessions');
 timely('frozen sessions', 0.9, 2, $c->response());
 
-# the module closes the session; PostgreSQL runs, and accepts the next session
+# the module closes the session; PostgreSQL still runs and accepts a new session
 
 recovers('a frozen session is replaced', 4);
 

@@ -2,11 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# "make run" and "make stop", with separate folders and ports: start and stop,
-# two servers at the same time, a second run that takes over a running server, a
-# stop of one server.  The test also covers processes that are left after a
-# kill, ports in use, and addresses.  It runs the commands after "sh
-# docker/run.sh" in README.md in one shell.
+# "make run" and "make stop" start and stop two servers with separate folders
+# and ports.  A second run takes over a running server, and a stop of one server
+# leaves the other one running.  The test also covers processes that remain
+# after a kill, ports in use, and addresses.  It runs the commands that README.md
+# lists after "sh docker/run.sh", all in one shell.
 
 use warnings;
 use strict;

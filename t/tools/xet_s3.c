@@ -250,7 +250,10 @@ tool_ls(tool_job_t *job, xet_s3_error_t *error)
 }
 
 
-/* Uploads a file as if another TOOL_STEP bytes became ready at a time. */
+/*
+ * Uploads a file as if its data became available TOOL_STEP bytes at a time.
+ * end is the final name of the object; if NULL, the upload is not finished.
+ */
 
 static xet_s3_rc_t
 tool_upload(tool_job_t *job, const char *name, const char *end,

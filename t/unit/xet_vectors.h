@@ -134,7 +134,7 @@ xet_splitmix64(uint64_t *state)
 }
 
 
-/* Returns n bytes of the stream that the vectors name splitmix64. */
+/* Returns n bytes of the stream that the vectors call splitmix64. */
 
 static inline uint8_t *
 xet_splitmix64_data(size_t n, uint64_t seed)

@@ -479,7 +479,7 @@ sub conf_xet {
 		grep { defined $directives{$_} } sort keys %directives);
 }
 
-# Returns the shipped locations, with the store of the test.
+# Returns the locations of conf/xet_location.conf, with the store of the test.
 
 sub conf_locations {
 	my ($self) = @_;

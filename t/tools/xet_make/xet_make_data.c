@@ -18,9 +18,7 @@ typedef struct {
 } xet_make_rng_t;
 
 
-/*
- * Returns the next number of SplitMix64, like the published chunking vectors.
- */
+/* Returns the next SplitMix64 number, as used by the published vectors. */
 
 static uint64_t
 xet_make_next(xet_make_rng_t *rng)

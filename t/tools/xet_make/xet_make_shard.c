@@ -31,7 +31,7 @@
 
 typedef struct {
     uint64_t             hash;         /* first 8 bytes of the hash */
-    uint32_t             record;       /* record of the block, in the section */
+    uint32_t             record;       /* the block's index in its section */
     uint32_t             index;        /* index of a chunk in its xorb */
 } xet_make_lookup_t;
 
@@ -355,8 +355,8 @@ xet_make_xorb_block(xet_make_shard_t *s, json_t *xorb)
 
 
 /*
- * Written by hand, not by the core's builder, because readers ignore most of
- * it.
+ * Appends the footer; if full is set, with the lookup tables before it.  The
+ * core's builder can't write such a footer: its lookup tables are always empty.
  */
 
 static void

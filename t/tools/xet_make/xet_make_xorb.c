@@ -67,8 +67,8 @@ xet_make_schemes(int argc, char **argv)
 
 
 /*
- * Writes a footer of version 0.  xet_xorb_writer_finish() can't write it,
- * since current clients do not; but the server accepts it from old clients.
+ * Writes a version 0 footer, which the server accepts from old clients.
+ * xet_xorb_writer_finish() can't write this version.
  */
 
 static void

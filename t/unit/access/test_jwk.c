@@ -334,7 +334,7 @@ test_numbers(void)
                    XET_TOKEN_SIGNATURE, "r or s is 0 or the order");
     }
 
-    /* S plus the order is an equivalent number and must be rejected */
+    /* S plus the group order is congruent to S, but must be rejected */
 
     key = xet_jwk_set_get(set, 1);
 

@@ -452,8 +452,8 @@ test_repos(void)
 
 
 /*
- * Makes a token with the given lengths of header and payload, padded with an
- * unknown member.
+ * Makes a token with the given header and payload lengths; an unknown member
+ * is the padding.
  */
 
 static size_t

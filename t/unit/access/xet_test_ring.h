@@ -93,8 +93,8 @@ xet_test_ring_free(xet_test_ring_t *ring)
 
 
 /*
- * Token and output are blocks of the exact size, so that ASan detects accesses
- * past their ends.
+ * Verifies a token.  The token and the output are allocated at their exact
+ * sizes, so that ASan detects accesses past their ends.
  */
 
 static inline xet_status_t

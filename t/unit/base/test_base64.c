@@ -102,7 +102,7 @@ test_lengths(void)
 }
 
 
-/* For each value, exactly one text of 2 or 3 characters is valid. */
+/* Each value has exactly one valid encoding of 2 or 3 characters. */
 
 static void
 test_spellings(void)

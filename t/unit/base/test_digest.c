@@ -1,6 +1,6 @@
 
 /*
- * Digest headers (RFC 9530): which SHA-256 they contain.
+ * Tests the extraction of a SHA-256 from digest headers (RFC 9530).
  */
 
 

@@ -1,6 +1,6 @@
 
 /*
- * Entity tags in lists: strong and weak, several, and invalid ones.
+ * Tests lists of entity tags: strong, weak, multiple and invalid tags.
  */
 
 

@@ -1,6 +1,7 @@
 
 /*
- * Names of downloads: percent-encoding, invalid names, and the header.
+ * Tests file names of downloads: percent-encoding, invalid names, and the
+ * Content-Disposition header.
  */
 
 

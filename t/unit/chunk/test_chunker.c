@@ -142,8 +142,10 @@ same_as_json(const cuts_t *cuts, const json_t *list)
 
 
 /*
- * Returns how many piece sizes give wrong chunks: one piece; pieces of 1, 37
- * and 255 bytes; and pieces near the limits of the phases.
+ * Returns how many piece sizes give wrong chunks.  Piece sizes: the whole
+ * input; 1, 37 and 255 bytes; and sizes near the hash window (64), the minimum
+ * and maximum chunk size, and the start of hashing (8128 bytes into a chunk).
+ * Wrong chunks of the reference count as one more.
  */
 
 static unsigned
@@ -490,7 +492,7 @@ test_random(void)
 }
 
 
-/* Chunks of a few dozen bytes: the phases are shorter than the hash window. */
+/* Minimum chunk sizes below and just above the hash window of 64 bytes. */
 
 static void
 test_small_suite(void)
@@ -670,8 +672,8 @@ test_dense(void)
 
 
 /*
- * Suites whose boundaries are 64 to 65,536 bytes apart on average, on noise, on
- * repeated patterns of up to 300 bytes, and on data of few byte values.
+ * Suites with a boundary every 64 to 65,536 bytes on average, applied to noise,
+ * to repeated patterns of up to 300 bytes, and to data with few distinct bytes.
  */
 
 static void

@@ -1,9 +1,9 @@
 
 /*
- * Subtrees, compared with three references: the rule for complete levels,
- * reimplemented here with arrays; digests of the reference client's results for
- * the same leaves (t/oracle/subtree.mjs compares many more); and the streamed
- * tree.
+ * Tests subtrees against three references: an implementation of the rule in
+ * this file, which builds each level as an array; digests of the reference
+ * client's results for the same leaves (t/oracle/subtree.mjs compares many
+ * more); and the streamed tree.
  */
 
 

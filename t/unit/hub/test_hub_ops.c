@@ -86,7 +86,7 @@ test_op(void *ctx, const xet_hub_operation_t *op)
 static xet_hub_limits_t  test_limits = { 1000, 512 };
 
 
-/* Feeds body in pieces of step bytes, each a copy of exact length. */
+/* Feeds body in pieces of step bytes, each copied to a block of its size. */
 
 static xet_status_t
 test_feed(test_seen_t *s, int bucket, const char *body, size_t len,
@@ -346,7 +346,7 @@ test_long(void)
 }
 
 
-/* Numbers of operations at the limits and beyond them. */
+/* Numbers of operations, and depths of paths, at and above the limits. */
 
 static void
 test_limits_kept(void)

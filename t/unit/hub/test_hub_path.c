@@ -83,7 +83,7 @@ static const test_path_t  test_unsafe[] = {
     { "a/...", XET_HUB_RISK_END, "..." },
     { " ", XET_HUB_RISK_END, NULL },
 
-    /* terminals */
+    /* C1 control characters, which terminals interpret */
 
     { "a\xc2\x9b" "31m", XET_HUB_RISK_CONTROL, NULL },
     { "b/a\xc2\x80", XET_HUB_RISK_CONTROL, "a\xc2\x80" }

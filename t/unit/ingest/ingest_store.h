@@ -249,7 +249,10 @@ store_tell(store_t *s, xet_ingest_t *in, const stored_t *x)
 }
 
 
-/* Reports the newest xorbs that contain the chunk, at most s->told of them. */
+/*
+ * Reports xorbs that contain the chunk that the ingest asks about, newest
+ * first, at most s->told xorbs.
+ */
 
 static int
 store_answer(store_t *s, xet_ingest_t *in)

@@ -162,9 +162,9 @@ test_repeats(void)
 
 
 /*
- * A chunk that occurs twice in a file, among new chunks.  An ingest that saves
- * terms stores the chunk again, unless at least 16 chunks precede it; but it
- * references long runs of known chunks.
+ * A chunk that occurs twice in a file, among new chunks.  A thrifty ingest
+ * stores the chunk again if it is near the start of the file, and references it
+ * otherwise.  It always references long runs of known chunks.
  */
 
 static void

@@ -84,9 +84,7 @@ test_texts(void)
 }
 
 
-/*
- * Writes JSON with depth levels: an object that has nested arrays or objects.
- */
+/* Writes an object that contains arrays or objects, nested to this depth. */
 
 static size_t
 test_nested(char *text, unsigned depth, int object)

@@ -1,7 +1,8 @@
 
 /*
- * Edit ranges: hand-written tables, random files compared with the rule applied
- * chunk by chunk, the JSON of a small response, damage and limits.
+ * Tests edit ranges: hand-written tables, random files compared with a
+ * chunk-by-chunk implementation of the rule, the JSON of a small response,
+ * corrupt data, and limits.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * Plans of several files, compared with a simple model; damage and misuse of
- * every kind.
+ * Tests plans of several files against a simple model, and with corrupt data
+ * and wrong calls.
  */
 
 
@@ -206,7 +206,7 @@ model_print(void)
 }
 
 
-/* Writes the last byte of the xorb's hash, and the first chunk. */
+/* Writes the last byte of the xorb's hash and the index of the first chunk. */
 
 static xet_status_t
 test_url(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,

@@ -332,9 +332,7 @@ test_ev_population(void)
 }
 
 
-/*
- * Nine terms in nine xorbs; the byte ends are those of the captured response.
- */
+/* Nine terms in nine xorbs, with the byte ranges of a captured response. */
 
 static void
 test_gpt2(void)

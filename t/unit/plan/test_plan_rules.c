@@ -252,8 +252,8 @@ test_build(xet_plan_t *p, xet_test_pool_t *pool, const xet_range_t *want,
 
 
 /*
- * Checks rules 1, 2 and 7: the terms have exactly the chunks of the range, and
- * its start.
+ * Checks rules 1, 2 and 7: the terms contain exactly the chunks of the range,
+ * and the skip is correct.
  */
 
 static void

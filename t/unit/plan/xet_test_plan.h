@@ -104,7 +104,7 @@ xet_test_url(test_url_t *url, xet_buf_t *b, const char *before,
 }
 
 
-/* Writes the body of a response version, or of a batch, in one piece. */
+/* Writes a whole response body of this kind in one piece. */
 
 static inline xet_status_t
 xet_test_plan_json(const xet_plan_t *p, xet_plan_kind_t kind, xet_buf_t *b,

@@ -356,8 +356,8 @@ test_errors(unsigned own)
         want = test_faults[fault].want;
 
         /*
-         * a xorb that the client does not own counts as missing, despite other
-         * faults
+         * a xorb that the client does not own is reported as missing, even if
+         * the term has other faults
          */
 
         if (!own && want != XET_OK && want != XET_INTERNAL) {

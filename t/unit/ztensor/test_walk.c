@@ -338,7 +338,7 @@ test_memory(const zt_bytes_t *b)
 }
 
 
-/* Numbers of objects near those at which every second index is dropped. */
+/* Numbers of objects near those at which the index drops half its marks. */
 
 static void
 test_index(void)

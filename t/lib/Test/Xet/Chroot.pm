@@ -310,7 +310,8 @@ sub sh {
 	return $self->run([ 'sh', '-euc', $text ], %o);
 }
 
-# Makes a file of the test visible as /mnt/NAME inside.
+# Writes a file that is visible as /mnt/NAME inside the chroot; returns this
+# path.
 
 sub put {
 	my ($self, $name, $content) = @_;

@@ -448,8 +448,8 @@ sub fetch_multi {
 	}
 }
 
-# Parses uncompressed records here; the tool, which parses all other records, is
-# slow.
+# Returns the raw bytes of the chunk records.  Uncompressed records are parsed
+# in Perl, because starting a program, as decode_xorb() does, is slow.
 
 sub raw_bytes {
 	my ($bytes) = @_;

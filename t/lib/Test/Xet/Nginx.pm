@@ -135,9 +135,9 @@ sub workers {
 	return $self->{conf} =~ /^\s*worker_processes\s+(\d+);/m ? $1 : 1;
 }
 
-# Returns whether as many workers run as configured, and none of @old does: the
-# workers from before a reload live for a moment after the new ones have
-# started.
+# Returns whether the configured number of workers is running, and none of @old
+# is left.  The old workers still run for a moment after a reload has started
+# the new workers.
 
 sub complete {
 	my ($self, @old) = @_;

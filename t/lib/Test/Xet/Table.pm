@@ -156,7 +156,8 @@ sub machine {
 	return "$self->{dir}/$name";
 }
 
-# Returns a complete environment, without the caller's variables for clients.
+# Returns the whole environment of a client: the environment of the test without
+# variables that clients read, and the variables for this server.
 
 sub env {
 	my ($self, $o) = @_;

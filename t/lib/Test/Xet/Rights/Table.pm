@@ -44,8 +44,8 @@ sub new {
 	return $self;
 }
 
-# Sets the expectations for each method of each route: those of a line of the
-# table, else those that follow from the permission that the route requires.
+# Sets the expectations for each method of each route: from a line of the table
+# if there is one, otherwise from the permission that the route requires.
 
 sub expect {
 	my ($self, $kind, $routes) = @_;

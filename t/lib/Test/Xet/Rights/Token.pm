@@ -2,8 +2,8 @@ package Test::Xet::Rights::Token;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Makes the Authorization header of a caller of t/rights/expect.def, with a
-# token as a service issues it, or as an attacker forges it.
+# Makes the Authorization header of a caller in t/rights/expect.def.  The token
+# is one that a service would issue, or one that an attacker would forge.
 #
 #     my $maker = Test::Xet::Rights::Token->new($dir, iss => 'hub');
 #

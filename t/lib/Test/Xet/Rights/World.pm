@@ -284,7 +284,8 @@ sub visible {
 }
 
 # Repairs the effect of a request that should have been rejected, so that a
-# fault is reported once.  Names of data deleted by the API stay.
+# fault is reported once.  $all recreates every scene: the Hub does not show
+# whether the API has deleted the data of a repo.
 
 sub repair {
 	my ($self, $all) = @_;

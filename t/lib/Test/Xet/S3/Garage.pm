@@ -77,8 +77,8 @@ sub say {
 	return $status == 0;
 }
 
-# Creates the bucket by a command: the name of a bucket that an S3 request
-# creates is valid for only one key.
+# Creates the bucket with a garage command.  If an S3 request created the
+# bucket, only the key of that request could use the bucket's name.
 
 sub make_bucket {
 	my ($self) = @_;

@@ -53,8 +53,8 @@ sub command {
 		"$self->{dir}/s3proxy.conf" ]);
 }
 
-# Restarts s3proxy with new keys: it accepts one key, which it reads at its
-# start.
+# Restarts s3proxy with a new key: it accepts only one key, which it reads at
+# startup.
 
 sub rekey {
 	my ($self) = @_;

@@ -226,7 +226,8 @@ sub check_plan {
 		return;
 	}
 
-	# in these ranges only the client can detect flipped bits
+	# the server does not check the bytes of signed ranges, so only the
+	# client detects flipped bits
 
 	return if $self->may_fail($subject, $file);
 

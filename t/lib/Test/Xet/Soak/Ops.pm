@@ -277,7 +277,8 @@ sub shard_req {
 	return $req;
 }
 
-# Returns the result of v1, or of the last frame of v2; undef for a rejection.
+# Returns the result from a response of v1/shards, or from the last frame of a
+# response of v2/shards; undef if the shard was rejected.
 
 sub shard_result {
 	my ($r) = @_;
