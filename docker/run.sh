@@ -9,7 +9,7 @@
 # Installs missing packages, builds the module, and starts in DIR a PostgreSQL
 # that listens on a Unix socket only and an nginx with conf/nginx.conf at
 # ADDR:PORT; then uploads a file and downloads it.  A second run reuses the
-# data in DIR, with the current module, also after a crash.  Servers with
+# data in DIR with the newly built module, even after a crash.  Servers with
 # another DIR and PORT are not affected.  "sh docker/stop.sh" stops the servers
 # in DIR.
 #
@@ -20,9 +20,9 @@
 # default, through nginx.
 #
 # URL is the URL that clients use, if it is not http://ADDR:PORT, for example
-# behind a proxy.  With a wildcard ADDR (0.0.0.0) and no URL, URLs have the
-# host of the request, and the server accepts its addresses and HOSTS as hosts.
-# HOSTS are names separated by spaces, by default those of this machine.
+# behind a proxy.  With a wildcard ADDR (0.0.0.0) and no URL, URLs use the host
+# of the request, and the server accepts its addresses and HOSTS as hosts.
+# HOSTS are names separated by spaces, by default the names of this machine.
 #
 #   DIR/pg       database cluster    DIR/nginx/conf  generated configuration
 #   DIR/store    xorbs               DIR/nginx/xet   keys, included files
@@ -64,7 +64,7 @@ die()
 
 
 # Sets the address to listen on, the URL for local requests, and the base of
-# xorb URLs.  With a wildcard address the base is not known: URLs then have the
+# xorb URLs.  With a wildcard address the base is not known: URLs then use the
 # host of the request.
 
 find_urls()
@@ -121,7 +121,7 @@ find_urls()
         base=${base:-$url}
     esac
 
-    # requests of this machine to one of its own addresses come from that
+    # requests from this machine to one of its own addresses come from that
     # address
 
     case $host in 0.0.0.0 | :: | 127.0.0.1 | ::1 | *[!0-9a-fA-F.:]*) ;;

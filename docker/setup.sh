@@ -5,12 +5,12 @@
 # Installs missing packages of Debian 12 or 13:
 #
 #   sh docker/setup.sh         to build the module
-#   sh docker/setup.sh package and to build packages of it (make deb)
-#   sh docker/setup.sh run     and to run a server (make run)
-#   sh docker/setup.sh test    and to run all tests (make test)
+#   sh docker/setup.sh package also to build packages of the module (make deb)
+#   sh docker/setup.sh run     also to run a server (make run)
+#   sh docker/setup.sh test    also to run all tests (make test)
 #
 # If nothing is missing, the script changes nothing; it never asks questions.
-# So other scripts may start with it.
+# So other scripts can run it first.
 #
 # The packages of nginx and PostgreSQL start and enable services when they are
 # installed.  Only their programs are needed here, and port 80 and the cluster

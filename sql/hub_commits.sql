@@ -370,8 +370,8 @@ BEGIN
     weight := (SELECT sum(xet.hub_weight(p)) FROM unnest(paths) AS p);
     weight := coalesce(weight, 0);
 
-    -- tombstones of deleted files are written first: then the next statement
-    -- finds the folders that still have files
+    -- write the tombstones of deleted files first, so that the next statement
+    -- finds only folders that still have files
 
     IF shared THEN
         weight := weight + xet.hub_tombstones(

@@ -196,8 +196,10 @@ END;
 $$;
 
 
--- Lists branches and tags, in parts.  rest is the last name of a part; NULL
--- after the last part.
+-- Lists branches and tags as JSON, in parts of up to 256 names.  rest is NULL
+-- for the first part.  For each later part, rest is the value that the previous
+-- answer returned: the last name of the previous part.  The last answer returns
+-- NULL.
 
 CREATE FUNCTION xet.hub_refs_get(asked xet.hub_asked, rest text)
     RETURNS xet.hub_answer

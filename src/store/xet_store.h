@@ -61,7 +61,7 @@ typedef struct {
     char         path[PATH_MAX];       /* the full path of the name */
     char         text[XET_S3_TEXT_MAX];
     unsigned     ours:1;               /* text has no path: print path first */
-    unsigned     local:1;              /* error of this machine, not network */
+    unsigned     local:1;              /* local error, not a network error */
     unsigned     ended:1;              /* this process is shutting down */
 } xet_store_error_t;
 
@@ -129,8 +129,8 @@ typedef struct {
 
 
 /*
- * A writer.  Its bytes are in a temporary file of this machine until
- * ops->keep():
+ * A writer.  Until ops->keep(), its bytes are in a temporary file on this
+ * machine:
  *
  *     open -> write* -> keep -> close
  *                    -> close                   no copy is made
@@ -213,7 +213,7 @@ struct xet_store_ops_s {
     xet_status_t  (*read)(xet_store_reader_t *reader, void *buf, size_t len,
                           uint64_t offset, xet_store_error_t *error);
 
-    /* starts to send or flush appended bytes; keep returns the errors */
+    /* starts to send or flush appended bytes; ops->keep() returns errors */
     void          (*grown)(xet_store_writer_t *writer, const void *data,
                            size_t len);
 
@@ -238,16 +238,19 @@ struct xet_store_ops_s {
                           const char *to, xet_store_error_t *error);
 
     /*
-     * quarantine renames name to quarantine; back does the reverse.  If name
-     * exists already, back makes name durable, and removes only the name
-     * quarantine.
+     * ops->quarantine() renames a copy from "name" to "quarantine", its name in
+     * quarantine; ops->back() renames it back.  If "name" exists already,
+     * ops->back() makes "name" durable, and only removes "quarantine".
      */
     xet_status_t  (*quarantine)(xet_store_t *store, const char *name,
                            const char *quarantine, xet_store_error_t *error);
     xet_status_t  (*back)(xet_store_t *store, const char *quarantine,
                           const char *name, xet_store_error_t *error);
 
-    /* starts list, whose store and folder are set; XET_DONE: no folder */
+    /*
+     * Starts a listing; the caller has set list->store and list->folder.
+     * XET_DONE: the folder does not exist.
+     */
     xet_status_t  (*list)(xet_store_list_t *list, xet_store_error_t *error);
 
     /*
@@ -266,7 +269,7 @@ struct xet_store_ops_s {
     xet_status_t  (*sweep)(xet_store_t *store, uint64_t age, size_t *n,
                            xet_store_error_t *error);
 
-    /* makes the names directly below folder durable; NULL: all of the store */
+    /* makes all names directly in a folder durable; NULL: in all folders */
     xet_status_t  (*sync)(xet_store_t *store, const char *folder,
                           xet_store_error_t *error);
 
@@ -375,10 +378,10 @@ xet_status_t xet_store_writer_sweep(xet_store_t *store, uint64_t age,
 
 
 /*
- * xet_store_reader.c: lists
+ * xet_store_reader.c: listings of folders
  */
 
-/* Starts a list; returns the statuses of ops->list(). */
+/* Starts a listing; returns the same statuses as ops->list(). */
 xet_status_t xet_store_list_open(xet_store_list_t *list, xet_store_t *store,
     const char *folder, xet_store_error_t *error);
 void xet_store_list_close(xet_store_list_t *list);

@@ -18,11 +18,17 @@ extern const xet_store_ops_t  xet_store_s3_ops;
  * xet_store_error.c
  */
 
-/* Sets error from errno: call failed for a name.  Returns the status. */
+/*
+ * Sets error from errno, after the system call "call" failed for the name.
+ * Returns the status.
+ */
 xet_status_t xet_store_failed(const xet_store_t *store, const char *call,
     const char *name, xet_store_error_t *error);
 
-/* Sets error from errno: call failed for a full path.  Returns the status. */
+/*
+ * Sets error from errno, after the system call "call" failed for a full path.
+ * Returns the status.
+ */
 xet_status_t xet_store_failed_path(const char *call, const char *path,
     xet_store_error_t *error);
 

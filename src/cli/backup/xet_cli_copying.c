@@ -35,7 +35,7 @@
 #define XET_CLI_COPYING_MARK   "copying"
 #define XET_CLI_COPYING_PAGE   1000    /* rows of a page */
 #define XET_CLI_COPYING_TRIES  4
-#define XET_CLI_COPYING_BEGIN  32      /* tries to write the mark */
+#define XET_CLI_COPYING_BEGIN  32      /* maximum attempts to write the mark */
 #define XET_CLI_COPYING_LINE   128
 
 

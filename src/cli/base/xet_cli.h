@@ -31,7 +31,7 @@
 #define XET_CLI_OK           0
 #define XET_CLI_FAULT        1         /* data is wrong or missing */
 #define XET_CLI_USAGE        2
-#define XET_CLI_ERROR        3         /* local file, memory, database */
+#define XET_CLI_ERROR        3         /* file, memory or database error */
 #define XET_CLI_NETWORK      4         /* network or server error */
 #define XET_CLI_INTERRUPTED  130       /* 128 + SIGINT, as in shells */
 #define XET_CLI_CLOSED       141       /* 128 + SIGPIPE: pipe is closed */
@@ -540,9 +540,9 @@ int xet_cli_storage_lock(xet_store_t *storage, const char *name,
     int exclusive, int *had);
 
 /*
- * Read a file of a storage, at any offset; reader->size is the size of the
- * file.  *n is the number of bytes read, less than len only at the end of the
- * file.
+ * Open, read and close a file in a storage.  A read may start at any offset;
+ * reader->size is the size of the file.  *n is the number of bytes read, less
+ * than len only at the end of the file.
  */
 int xet_cli_reader_open(xet_store_t *storage, const char *name,
     xet_store_reader_t **reader);
@@ -566,8 +566,8 @@ int xet_cli_storage_fetch(xet_store_t *storage, const char *name, int *fd);
 /*
  * Write a file; xet_cli_writer_keep() gives the file its name.  After that
  * call the bytes are durable; the name is durable after a sync of its folder.
- * With replace, an existing file is replaced; XET_CLI_THERE: the name exists,
- * and replace is not set.  xet_cli_writer_keep() and xet_cli_writer_drop()
+ * If replace is set, an existing file is replaced; XET_CLI_THERE: replace is
+ * not set, and the name exists.  xet_cli_writer_keep() and xet_cli_writer_drop()
  * free the writer.  The caller may also write to writer->fd.
  */
 int xet_cli_writer_open(xet_store_t *storage, const char *name,

@@ -355,7 +355,7 @@ xet_cli_hub_url(const xet_cli_hub_t *hub, const char *what, int rev,
 }
 
 
-/* Percent-encodes a string; with slashes, a slash is not encoded. */
+/* Percent-encodes a string; leaves "/" as it is if slashes is set. */
 
 static char *
 xet_cli_hub_escape(const char *text, int slashes)

@@ -57,7 +57,7 @@ typedef struct {
     const char   *text;
     const char   *examples;
     int           group;               /* xet_cli_group_e */
-    uint64_t      options;             /* mask of xet_cli_takes() */
+    uint64_t      options;             /* mask of xet_cli_takes() bits */
     int           min;                 /* minimum number of operands */
     int           max;                 /* maximum number; -1: no limit */
     int         (*run)(const xet_cli_args_t *args);
@@ -100,7 +100,7 @@ static const char *const  xet_cli_groups[XET_CLI_GROUPS] = {
 typedef struct {
     const char  *name;
     const char  *start;
-    const char  *verbs;                /* pattern of the branch for verbs */
+    const char  *verbs;                /* case pattern for the list of verbs */
     const char  *open;                 /* start of a list of words */
     const char  *close;                /* end of a list of words */
     const char  *end;
@@ -512,7 +512,8 @@ xet_cli_synopsis(FILE *out, const xet_cli_verb_t *verb)
 
 
 /*
- * Prints the help of the options in a mask of xet_cli_takes(), one per line.
+ * Prints the help for the options in a mask of xet_cli_takes() bits, one option
+ * per line.
  */
 
 static void

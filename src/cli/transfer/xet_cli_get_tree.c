@@ -635,8 +635,8 @@ xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder, const char *base)
 
 
 /*
- * Prints a finished file.  Unless folder is -1, first syncs the file system of
- * the folder: the file and all folders that were created for the file.
+ * Reports a finished file.  Unless folder is -1, first syncs the file system of
+ * the folder, so that the file and all folders created for it are durable.
  */
 
 static int

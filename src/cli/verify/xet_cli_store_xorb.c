@@ -134,7 +134,7 @@ xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
 
     if (rc != XET_CLI_OK) {
 
-        /* the scan failed for a reason other than the copy */
+        /* the scan failed for a reason unrelated to the copy */
 
     } else if (scan.status == XET_OK) {
         xet_checksum_finish(scan.checksum, &digest);

@@ -50,7 +50,8 @@
 struct xet_jwk_s {
     xet_jwk_alg_t   alg;
     unsigned        private:1;
-    EVP_MAC_CTX    *mac;               /* context of a secret; calls copy it */
+    EVP_MAC_CTX    *mac;               /* context of a secret; each call uses
+                                          a copy of the context */
     EVP_PKEY       *pkey;              /* key of any other type */
     size_t          signature_len;
     uint8_t         seed[XET_KEY_LEN]; /* set if private is 1 */

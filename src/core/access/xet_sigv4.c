@@ -22,10 +22,10 @@
 #define XET_SIGV4_ALGORITHM  "AWS4-HMAC-SHA256"
 #define XET_SIGV4_REQUEST    "aws4_request"
 #define XET_SIGV4_HASH_LEN   32
-#define XET_SIGV4_TEXT_MAX   512       /* string to sign, scope */
+#define XET_SIGV4_TEXT_MAX   512       /* bytes of a string to sign or scope */
 #define XET_SIGV4_ID_MAX     256
 #define XET_SIGV4_NAMES_MAX  1024      /* bytes of the list of signed headers */
-#define XET_SIGV4_QUERY_MAX  6         /* arguments of a signature */
+#define XET_SIGV4_QUERY_MAX  6         /* query arguments of a signature */
 
 
 /* The output: a hash, if md is set, or else a buffer that ends with a NUL. */
@@ -329,7 +329,10 @@ xet_sigv4_done(xet_sigv4_out_t *out)
 }
 
 
-/* Writes a byte plain (1 character) or escaped (3); returns this number. */
+/*
+ * Writes a byte as it is (1 character) or escaped (3 characters).  Returns the
+ * number of characters written.
+ */
 
 static size_t
 xet_sigv4_escape(char *dst, unsigned c, int slash)

@@ -728,13 +728,13 @@ int xet_utf8_character(const uint8_t *p, size_t len, size_t *n);
 /*
  * xet_base64.c: base64url (RFC 4648, section 5) without padding.  Each byte
  * string has exactly one encoding: unused bits of the last character must be
- * zero, white space and the standard alphabet are rejected.
+ * zero.  White space and the characters "+" and "/" are rejected.
  */
 
-/* The number of characters that encode len bytes, at most SIZE_MAX / 4. */
+/* The number of characters that encode len bytes; len <= SIZE_MAX / 4. */
 #define xet_base64_encoded(len)  (((len) * 4 + 2) / 3)
 
-/* The number of bytes that len characters encode; len mod 4 is not 1. */
+/* The number of bytes that len characters encode; len mod 4 must not be 1. */
 #define xet_base64_decoded(len)                                               \
     ((len) / 4 * 3 + ((len) % 4 ? (len) % 4 - 1 : 0))
 

@@ -139,7 +139,11 @@ xet_codec_bg4_suits(const uint8_t *data, size_t len)
         all += n * n;
     }
 
-    /* probabilities: best / samples^2 > 3/2 * all / (4 * samples)^2 */
+    /*
+     * best / samples^2 is the highest probability of the four positions;
+     * all / (4 * samples)^2 is the probability for all bytes together.  The
+     * former must be more than 3/2 of the latter.
+     */
 
     return best * 32 > all * 3;
 }

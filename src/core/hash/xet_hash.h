@@ -98,9 +98,11 @@ typedef struct {
     uint32_t         xorb_chunks_max;
     uint32_t         xorb_raw_target;  /* bytes at which a xorb is full */
 
-    uint32_t         dedup_modulus;    /* hash mod this == 0: eligible */
-    uint32_t         merge_modulus;    /* hash mod this == 0: a group ends */
-    uint32_t         merge_min;        /* min. children at a natural end */
+    uint32_t         dedup_modulus;    /* a chunk is eligible if its hash is a
+                                          multiple of this number */
+    uint32_t         merge_modulus;    /* a group may end at a node whose hash
+                                          is a multiple of this number */
+    uint32_t         merge_min;        /* min. children if a group ends there */
     uint32_t         merge_max;        /* max. children of a node */
 
     const xet_scheme_t  *schemes[XET_SCHEMES];  /* index: number; may be NULL */

@@ -540,10 +540,11 @@ xet_subtree_promote(xet_subtree_builder_t *b, unsigned i, size_t end, int rest)
  * being joined has a stable cut.
  *
  * A joined subtree lacks the middle of its levels.  The left nodes of a level
- * end at a stable cut, whose third natural cut is missing.  The right nodes
- * begin at a stable cut, whose third natural cut is among them.  With the cut
- * between them forced, the scan continues as if it had seen the missing
- * middle.
+ * end at the first stable cut.  The scan recognizes a stable cut by the natural
+ * cut after it, which here is in the missing middle.  The right nodes begin at
+ * the last stable cut, and contain the natural cut after it.  With a stable cut
+ * forced between the left and the right nodes, the scan continues as if it had
+ * seen the missing middle.
  */
 
 static xet_status_t

@@ -523,7 +523,7 @@ xet_status_t xet_hub_described_read(const json_t *value,
     xet_hub_described_t *described);
 
 
-/* A token for the file data of a repo, and the server to use it with. */
+/* A token for the file data of a repo, and the URL of the server. */
 
 typedef struct {
     xet_hub_text_t   url;              /* http or https, printable ASCII */
@@ -531,7 +531,10 @@ typedef struct {
     uint64_t         expires;          /* seconds since 1970 */
 } xet_hub_granted_t;
 
-/* Reads a token and its server.  Returns XET_OK or XET_BODY_SYNTAX. */
+/*
+ * Reads a token, and the URL of the server that accepts the token, from a
+ * response.  Returns XET_OK or XET_BODY_SYNTAX.
+ */
 xet_status_t xet_hub_granted_read(const json_t *value,
     xet_hub_granted_t *granted);
 

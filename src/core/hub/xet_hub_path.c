@@ -188,10 +188,10 @@ xet_hub_part_risk(const uint8_t *p, size_t len)
 
 /*
  * Writes to plain, in lower case, the name that a file system may use instead
- * of the component, and returns the length of that name.  The name lacks
- * characters that HFS+ ignores, an NTFS stream, and trailing dots and spaces.
- * Returns 0 if the name is longer than size, because all refused names are
- * shorter.
+ * of the component, and returns the length of that name.  Leaves out characters
+ * that HFS+ ignores, everything from a colon (an NTFS stream) or backslash on,
+ * and trailing dots and spaces.  Returns 0 if the name is longer than size,
+ * because all refused names are shorter.
  */
 
 static size_t

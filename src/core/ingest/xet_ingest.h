@@ -92,8 +92,9 @@ void xet_known_mark(xet_known_t *k, uint32_t xorb, unsigned key,
     unsigned made);
 
 /*
- * Adds a chunk of a xorb.  hash is plain or keyed, as xet_known_mark() has set
- * for the xorb.  *ref is set to the position of the chunk; ref may be NULL.
+ * Adds a chunk of a xorb.  hash is plain or keyed, whichever was set for the
+ * xorb with xet_known_mark().  *ref is set to the position of the chunk; ref
+ * may be NULL.
  */
 void xet_known_add(xet_known_t *k, uint32_t xorb, uint32_t chunk,
     const uint8_t *hash, xet_known_ref_t *ref);
@@ -210,8 +211,9 @@ typedef struct {
 
 /*
  * Creates an ingest; returns NULL when out of memory.  The ingest takes 1.5
- * MiB, and 0.9 MiB more if the file is fragmented.  Its table takes about 50
- * bytes for each of conf->known chunks, touched only when a chunk is added.
+ * MiB, and 0.9 MiB more if the file is fragmented.  Its table has room for
+ * conf->known chunks, about 50 bytes each; this memory is touched only as
+ * chunks are added.
  */
 xet_ingest_t *xet_ingest_create(const xet_ingest_conf_t *conf);
 void xet_ingest_destroy(xet_ingest_t *in);

@@ -53,7 +53,8 @@ typedef struct {
     const uint8_t  *stored_ends;
     const uint8_t  *seen;              /* NULL: all chunks; see xet_seen_t */
     uint32_t        seen_n;
-    const uint8_t  *noise;             /* 32-byte key for chunks not seen */
+    const uint8_t  *noise;             /* 32-byte key of the hashes that replace
+                                          the hashes of unseen chunks */
 } xet_xorb_list_t;
 
 
@@ -86,11 +87,11 @@ int xet_term_ends_ok(uint32_t chunk_start, uint32_t n, uint32_t raw_before,
 #define XET_SEEN_LEN  8                /* bytes of a range */
 
 
-/* A walk over the chunks of a list, in order. */
+/* The state of an iteration over the chunks of a list, in order. */
 
 typedef struct {
     const uint8_t  *next;
-    const uint8_t  *last;              /* the end of the ranges */
+    const uint8_t  *last;              /* end of the ranges */
     uint32_t        start;
     uint32_t        end;
     unsigned        all:1;
@@ -318,7 +319,10 @@ xet_status_t xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
 
 unsigned xet_plan_edges(const xet_plan_t *p);
 
-/* Returns the term that which selects: XET_PLAN_FIRST or XET_PLAN_LAST. */
+/*
+ * Returns the first or the last term, as selected by which: XET_PLAN_FIRST or
+ * XET_PLAN_LAST.
+ */
 xet_term_t *xet_plan_edge(const xet_plan_t *p, unsigned which);
 
 /*

@@ -180,10 +180,10 @@ xet_route_walk(const char *form, const uint8_t *raw, size_t len,
 
 
 /*
- * Matches one part of the form of a route against the path at cut->p, and
- * moves cut->p past the matched bytes.  The part is n bytes at form: literal
- * text, or a name such as ":repo", whose value is stored in args.  Returns 0
- * if the path does not match.
+ * Matches one part of a route's form against the path at cut->p, and moves
+ * cut->p past the matched bytes.  The part is n bytes at form: literal text, or
+ * a name such as ":repo", whose value is stored in args.  Returns 0 if the path
+ * does not match.
  */
 
 static int

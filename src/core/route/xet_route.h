@@ -48,9 +48,9 @@ typedef struct {
 int xet_route_match(const char *form, const uint8_t *raw, size_t len);
 
 /*
- * Parses the names in a path of this form.  Names of the Hub are decoded into
- * room, a buffer of len bytes.  Errors, for names that can't exist:
- * XET_PREFIX, XET_HASH_SYNTAX, XET_HUB_NAME, XET_HUB_REV, XET_HUB_PATH.
+ * Parses the names in a path that matches the form.  Hub names are decoded into
+ * room, a buffer of len bytes.  Errors for invalid names: XET_PREFIX,
+ * XET_HASH_SYNTAX, XET_HUB_NAME, XET_HUB_REV, XET_HUB_PATH.
  */
 xet_status_t xet_route_parse(const char *form, const uint8_t *raw, size_t len,
     uint8_t *room, xet_route_args_t *args);

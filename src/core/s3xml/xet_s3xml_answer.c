@@ -1,7 +1,7 @@
 
 /*
- * Parses responses with one record: to a multipart upload, to a copy, and
- * errors.
+ * Parses responses that contain one record: the responses to a multipart upload
+ * or to a copy, and error responses.
  */
 
 

@@ -189,7 +189,10 @@ xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
 }
 
 
-/* Returns the size of a block with noise: the sum of its chunk lengths. */
+/*
+ * Returns the size that a block reports for its xorb if unseen chunks are
+ * replaced by noise: the sum of the lengths reported for the first n chunks.
+ */
 
 static uint32_t
 xet_shard_shown_size(const xet_xorb_list_t *xorb, uint32_t n)
@@ -208,8 +211,8 @@ xet_shard_shown_size(const xet_xorb_list_t *xorb, uint32_t n)
 
 
 /*
- * Returns the length of a chunk in the block: its real length if the chunk is
- * seen, otherwise the mean.
+ * Returns the length that the block reports for a chunk: the real length if the
+ * chunk is seen, otherwise the mean length of chunks.
  */
 
 static uint32_t

@@ -169,8 +169,8 @@ ngx_int_t ngx_http_xet_limit_zone_take(ngx_http_xet_limit_t *limit,
     uint64_t *wait);
 
 /*
- * Frees the slot of a finished upload.  In the byte count of its subject,
- * replaces the announced bytes by the actual bytes.
+ * Frees the slot of a finished upload, and replaces its announced size in the
+ * subject's byte count with the actual size.
  */
 void ngx_http_xet_limit_zone_give(ngx_http_xet_limit_t *limit,
     ngx_http_xet_limit_slot_t *slot, uint64_t actual);

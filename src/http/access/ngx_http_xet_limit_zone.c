@@ -6,8 +6,8 @@
  * A subject without running uploads is also in a queue, ordered by last use.
  * Each running upload has a slot of its subject, and reserves the announced
  * bytes.  At the end of the upload, the received bytes replace the reserved
- * bytes.  A subject is kept while it has slots, and then until its leaky bucket
- * of bytes is empty or its memory is needed.  Subjects and slots have the same
+ * bytes.  A subject is kept while it has slots, and then until its leaky byte
+ * bucket is empty or its memory is needed.  Subjects and slots have the same
  * size, so either can use the memory of the other.
  *
  * A worker owns the slots of its uploads, and frees a slot when the response is
@@ -293,7 +293,7 @@ ngx_http_xet_limit_zone_alloc(ngx_slab_pool_t *shpool)
 }
 
 
-/* Frees up to two idle subjects whose buckets of bytes are empty. */
+/* Frees up to two idle subjects whose byte buckets are empty. */
 
 static void
 ngx_http_xet_limit_zone_expire(ngx_http_xet_limit_t *limit)

@@ -782,7 +782,10 @@ typedef enum {
 } ngx_http_xet_param_e;
 
 
-/* A parameter that sets a member.  An array ends with a NULL name. */
+/*
+ * A directive parameter that sets a member of the configuration.  The last
+ * entry of an array has a NULL name.
+ */
 
 typedef struct {
     const char                *name;

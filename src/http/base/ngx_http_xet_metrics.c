@@ -362,7 +362,9 @@ ngx_http_xet_metrics_zone(ngx_conf_t *cf)
     name.len = ngx_sprintf(p, "xet metrics %ui", ngx_http_xet_metrics_mark())
                - p;
 
-    /* reserves addresses for all processes; unused pages take no memory */
+    /*
+     * reserve address space for all processes; untouched pages take no memory
+     */
 
     size = NGX_MAX_PROCESSES * NGX_HTTP_XET_METRICS_BLOCK
            + ngx_align(sizeof(ngx_http_xet_blocks_t), ngx_pagesize)

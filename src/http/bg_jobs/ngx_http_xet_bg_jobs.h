@@ -152,7 +152,8 @@ ngx_int_t ngx_http_xet_bg_jobs_start(ngx_cycle_t *cycle);
 
 
 /*
- * Draws the random id of the node for all its workers.  Runs in init_module.
+ * Generates the random id of the node, which all its workers share.  Runs in
+ * init_module.
  */
 ngx_int_t ngx_http_xet_bg_job_holder(ngx_cycle_t *cycle);
 
@@ -165,7 +166,7 @@ ngx_int_t ngx_http_xet_bg_job_holder(ngx_cycle_t *cycle);
 ngx_int_t ngx_http_xet_bg_job_add(ngx_cycle_t *cycle,
     const ngx_http_xet_bg_job_kind_t *kind, ngx_msec_t interval);
 
-/* Sets the cursor with a format of ngx_sprintf(). */
+/* Sets the cursor; fmt is a format of ngx_sprintf(). */
 void ngx_cdecl ngx_http_xet_bg_job_cursor(ngx_http_xet_bg_job_t *bg_job,
     const char *fmt, ...);
 

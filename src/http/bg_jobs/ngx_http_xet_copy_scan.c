@@ -388,7 +388,7 @@ ngx_http_xet_copy_scan_pace(ngx_http_xet_copy_scan_t *scan)
         return (ngx_msec_t) wait;
     }
 
-    /* reading does not become faster to make up for a delay */
+    /* after a delay, do not read faster to catch up */
 
     scan->due = ngx_current_msec;
 

@@ -305,11 +305,11 @@ xet_status_t ngx_http_xet_reader_next(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd);
 
 
-/* Releases a piece, whose buffer is reused. */
+/* Releases a piece, so that its buffer can be reused. */
 void ngx_http_xet_reader_release(ngx_http_xet_reader_t *rd,
     ngx_http_xet_piece_t *piece);
 
-/* Sets other data for the handlers and consume functions. */
+/* Replaces the pointer passed to the handlers and consume functions. */
 void ngx_http_xet_reader_data(ngx_http_xet_reader_t *rd, void *data);
 
 

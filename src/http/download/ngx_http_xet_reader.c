@@ -617,8 +617,9 @@ ngx_http_xet_reader_fill(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d)
 
 
 /*
- * Decodes the chunk at the cursor.  If its bytes were not announced to the
- * store, first announces the following reads, up to room decoded bytes.
+ * Decodes the chunk at the cursor.  If its bytes have not been announced to the
+ * store yet, first announces the reads of this chunk and the following chunks,
+ * for at most room decoded bytes.
  */
 
 static xet_status_t

@@ -2,8 +2,8 @@
 /*
  * POST preupload/{revision}: tells the client how to send each file.
  *
- *     handler -> body -> one statement for each 256 files, which returns a
- *     part of the response
+ *     handler -> body -> one statement per 256 files, which returns a part of
+ *     the response
  *
  * The client uploads all files, except empty ones, before the commit, which
  * refers to them.  So no file has to be contained in the commit, and each file

@@ -84,7 +84,11 @@ void ngx_http_xet_warn_reader(ngx_conf_t *cf, const char *name,
     ngx_str_t *file, const char *what);
 
 
-/* ngx_http_xet_conf_warn_hub.c: checks the endpoint of a Hub's tokens. */
+/*
+ * ngx_http_xet_conf_warn_hub.c: warns if the endpoint that a Hub returns with
+ * its tokens is not a suitable API, or if the location of an upstream Hub does
+ * not exist.
+ */
 void ngx_http_xet_warn_hub(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 

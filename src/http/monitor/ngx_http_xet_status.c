@@ -24,7 +24,7 @@
 #define NGX_HTTP_XET_STATUS_NONCE   16
 #define NGX_HTTP_XET_STATUS_REPOS   10
 
-/* A statement or job that waits longer, in ms, is reported as stalled. */
+/* ms after which a waiting statement or job is reported as stalled */
 #define NGX_HTTP_XET_STATUS_LONG    30000
 
 
@@ -122,7 +122,7 @@ static const char  ngx_http_xet_status_html[] =
 #define ngx_http_xet_status_cell(s, symbol)                                   \
     ((s)->cells[NGX_HTTP_XET_M_##symbol])
 
-/* Returns the value of a gauge, which is stored plus one. */
+/* Returns the value of a gauge; its cell contains the value plus one. */
 #define ngx_http_xet_status_gauge(s, symbol)                                  \
     ((s)->cells[NGX_HTTP_XET_M_##symbol] - 1)
 
@@ -455,7 +455,7 @@ ngx_http_xet_status_stored(ngx_http_xet_status_t *s)
 }
 
 
-/* Shows the traffic, without requests for metrics and for this page. */
+/* Shows the traffic, excluding requests for metrics and for this page. */
 
 static void
 ngx_http_xet_status_traffic(ngx_http_xet_status_t *s)
@@ -637,7 +637,7 @@ ngx_http_xet_status_sum(const uint64_t *cells, ngx_uint_t cell, ngx_uint_t n)
 }
 
 
-/* Writes the time since a gauge's time, or "never" if the gauge is not set. */
+/* Writes the age of a gauge's time, or "never" if the gauge is not set. */
 
 static u_char *
 ngx_http_xet_status_age(u_char *p, uint64_t ms)

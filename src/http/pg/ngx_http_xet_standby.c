@@ -1,7 +1,7 @@
 
 /*
- * The standbys of a worker: chooses the standby for a read, and limits the age
- * of its rows.
+ * The standbys of a worker.  This file chooses the standby for a read, and
+ * limits the age of the rows that a standby may return.
  *
  * The state of a server is its position in the WAL (LSN).  The primary is
  * polled for its position at intervals; a sample is the position and the time
@@ -36,9 +36,9 @@
 #define NGX_HTTP_XET_STANDBY_TICK      1000    /* maximum ms between polls */
 #define NGX_HTTP_XET_STANDBY_TICKS     4       /* minimum polls per "lag" */
 #define NGX_HTTP_XET_STANDBY_PATIENCE  2000    /* ms to wait for a result */
-#define NGX_HTTP_XET_STANDBY_SILENT    2       /* pings without a result */
+#define NGX_HTTP_XET_STANDBY_SILENT    2       /* lost pings: server is down */
 #define NGX_HTTP_XET_STANDBY_SAMPLES   64
-#define NGX_HTTP_XET_STANDBY_NEARER    250     /* microseconds */
+#define NGX_HTTP_XET_STANDBY_NEARER    250     /* minimum lead, in us */
 #define NGX_HTTP_XET_STANDBY_NEVER     ((ngx_msec_t) 0x7fffffff)
 
 #if (NGX_HTTP_XET_STANDBY_MAX != NGX_HTTP_XET_STANDBYS)
@@ -51,7 +51,7 @@
  */
 
 typedef struct {
-    ngx_http_xet_pg_query_t    *query;         /* NULL: no poll is open */
+    ngx_http_xet_pg_query_t    *query;         /* NULL: no poll in progress */
     ngx_msec_t                  at;
     uint64_t                    start;         /* microseconds */
 } ngx_http_xet_standby_ask_t;
@@ -412,7 +412,10 @@ ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s)
 
     if (ngx_current_msec - s->ask.at < xmcf->ping_timeout) {
 
-        /* the ping was rejected; lost sessions are detected without polls */
+        /*
+         * the ping failed before its timeout, so the server does not hang;
+         * closed connections are detected without polls
+         */
 
         s->silent = 0;
         return;
@@ -440,7 +443,7 @@ ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
         sb = &s->standby[i];
 
         /*
-         * the standby has reported a later position at an earlier time
+         * an earlier poll of the standby has returned a later position
          */
 
         if (sb->lsn > lsn && sb->timeline == 0
@@ -518,7 +521,8 @@ ngx_http_xet_standby_ask(ngx_http_xet_standbys_t *s,
     if (sb->ask.query) {
 
         /*
-         * no result: close the sessions, so that statements are sent elsewhere
+         * the poll has no result: close the sessions, so that other servers get
+         * the statements
          */
 
         if (ngx_current_msec - sb->ask.at >= NGX_HTTP_XET_STANDBY_PATIENCE) {

@@ -70,7 +70,10 @@ xet_status_t ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
     ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t copy_id,
     uint64_t size, ngx_log_t *log);
 
-/* Checks n copies in this way, with ngx_http_xet_store_stat_all_job(). */
+/*
+ * Checks n copies like ngx_http_xet_damage_stat_job(), with
+ * ngx_http_xet_store_stat_all_job().
+ */
 void ngx_http_xet_damage_stat_all_job(ngx_http_xet_damage_t *d,
     ngx_http_xet_store_t *store, ngx_http_xet_copy_stat_t *stats,
     ngx_uint_t n, ngx_log_t *log);
@@ -171,10 +174,10 @@ struct ngx_http_xet_query_s {
     ngx_http_xet_query_handler_pt   handler;
 
     PGresult                       *res;       /* result; owns the rows */
-    ngx_uint_t                      standby;   /* last standby used */
+    ngx_uint_t                      standby;   /* last standby's index */
     ngx_uint_t                      asked;     /* bit mask of standbys used */
     ngx_uint_t                      pg_pool;   /* pool used by stmt */
-    ngx_uint_t                      stmt;      /* read that may be resent */
+    ngx_uint_t                      stmt;      /* the read, for resending it */
     ngx_uint_t                      files;     /* number of requested items */
     ngx_uint_t                      first;     /* index of the first file */
 
@@ -200,9 +203,9 @@ struct ngx_http_xet_query_s {
     unsigned                        primary:1; /* do not use standbys */
     unsigned                        reading:1; /* uses rows of a standby */
     unsigned                        stale:1;   /* rows may be outdated */
-    unsigned                        inherited:1;       /* left() returned 1 */
+    unsigned                        inherited:1;     /* left() has returned 1 */
     unsigned                        gone:1;    /* not sent: client has gone */
-    unsigned                        halted:1;  /* not sent: worker halted */
+    unsigned                        halted:1;  /* not sent: worker was halted */
     unsigned                        hub:1;     /* upload is a Hub commit */
 };
 
@@ -282,16 +285,16 @@ int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
 
 
 /*
- * The statements find only files that the token of the request allows.  The
- * same applies to chunks if dedup is limited to the repo
- * (ngx_http_xet_access.h).
+ * The statements find only files that the token of the request may read.  If
+ * dedup is limited to the repo (ngx_http_xet_dedup_wide()), they also find only
+ * chunks of such files.
  *
  * The functions return NGX_AGAIN if the handler will be called, NGX_BUSY if
  * PostgreSQL is unavailable or overloaded, and NGX_ERROR if out of memory.
  * Parameters must live until the handler is called or the request ends.
  */
 
-#define NGX_HTTP_XET_TERMS_ROWS  8             /* equal to sql/files.sql */
+#define NGX_HTTP_XET_TERMS_ROWS  8             /* same in sql/files.sql */
 
 /* The result of file_terms: the terms of one window of a file. */
 
@@ -303,7 +306,9 @@ typedef struct {
 void ngx_http_xet_query_file_terms_get(ngx_http_request_t *r,
     ngx_http_xet_terms_t *terms);
 
-/* Sends files_terms, which starts at byte "at" of file "first" (from 0). */
+/*
+ * Sends files_terms for several files, starting at byte "at" of files[first].
+ */
 ngx_int_t ngx_http_xet_query_files_terms(ngx_http_request_t *r,
     ngx_http_xet_array_t *files, ngx_uint_t first, uint64_t at,
     ngx_http_xet_query_handler_pt handler);
@@ -322,15 +327,19 @@ void ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice);
 
 /*
- * Reads the slice for a term of a shard.  If the client needs proof and may
- * not refer to the xorb, slice->known is 0; if the client must prove that it
- * has the chunks, slice->known is 1 and slice->own is 0.
+ * Reads the row of the slice for a term of a shard.  If the client needs proof
+ * and may not refer to the xorb, slice->known is 0; if the client must prove
+ * that it has the chunks, slice->known is 1 and slice->own is 0.
  */
 void ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q,
     ngx_uint_t i, xet_shard_slice_t *slice);
 
 
-/* Columns of a xorb's row that describe its copy. */
+/*
+ * Columns of a xorb's row that describe its copy.  inserted is 1 if the xorb
+ * was not stored before, or if its uploader (repo or subject) had not sent it
+ * before.
+ */
 
 typedef struct {
     uint32_t        copy_id;
@@ -338,7 +347,7 @@ typedef struct {
     xet_checksum_t  digest;
     ngx_uint_t      digested;                  /* 0: digest is unknown */
     ngx_uint_t      intact;                    /* 0: known to be damaged */
-    ngx_uint_t      inserted;                  /* new for its uploader */
+    ngx_uint_t      inserted;
 } ngx_http_xet_copy_t;
 
 /*
@@ -386,15 +395,15 @@ void ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage);
 ngx_int_t ngx_http_xet_query_chunk_find_rc(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
- * Fills xorb, which points into the rows; chunk_count is 0 if the row is
- * malformed.
+ * Fills xorb, whose pointers refer to the rows.  If the row is malformed,
+ * chunk_count is 0.
  */
 void ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_xorb_list_t *xorb, ngx_uint_t *recorded);
 
 /*
- * Checks the copies of the first n rows together.  Returns an array of results
- * in the order of the rows, which the caller frees; NULL if out of memory.
+ * Checks the copies of the first n rows in one call.  Returns an array with the
+ * result for each row, which the caller must free, or NULL if out of memory.
  */
 ngx_http_xet_copy_stat_t *ngx_http_xet_query_chunk_look_job(
     ngx_http_xet_query_t *q, ngx_http_xet_damage_t *d,
@@ -565,7 +574,8 @@ typedef struct {
 
 
 /*
- * The result of a Hub statement; its strings point into the row, or are NULL.
+ * The result of a Hub statement.  The strings point into the row; the data of a
+ * NULL column is NULL.
  */
 
 typedef struct {
@@ -605,7 +615,7 @@ void ngx_http_xet_query_hub_get(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
 
 /*
- * Sends hub_enter, always to the primary if "writes" is set.  rev->data may be
+ * Sends hub_enter; if "writes" is set, only to the primary.  rev->data may be
  * NULL.
  */
 ngx_int_t ngx_http_xet_query_hub_enter(ngx_http_request_t *r,
@@ -614,7 +624,7 @@ ngx_int_t ngx_http_xet_query_hub_enter(ngx_http_request_t *r,
 
 /*
  * Count and read the entries in the rows of hub_tree_rows or hub_paths_rows;
- * the first row is not an entry.  A node points into the rows.
+ * the first row is not an entry.  The strings of a node point into the rows.
  * ngx_http_xet_query_hub_node() returns NGX_ERROR if the row is malformed.
  */
 ngx_uint_t ngx_http_xet_query_hub_nodes(ngx_http_request_t *r);
@@ -640,7 +650,7 @@ ngx_int_t ngx_http_xet_query_hub_stage(ngx_http_request_t *r,
 
 typedef struct {
     ngx_str_t       parent;                    /* data NULL: not checked */
-    ngx_str_t       seen;                      /* branch head at last check */
+    ngx_str_t       seen;                      /* branch head when last read */
     ngx_str_t       title;
     ngx_str_t       text;
 } ngx_http_xet_hub_message_t;

@@ -249,7 +249,10 @@ ngx_http_xet_pack_array(ngx_http_xet_pack_t *p, ngx_http_xet_array_t *a,
     ngx_http_xet_pack_array(p, a, NGX_HTTP_XET_OF_text)
 
 
-/* Packs a part of an array.  q->files becomes the number of its elements. */
+/*
+ * Packs the next elements of an array, and stores their number in the member
+ * "files" of the request's query.
+ */
 
 static void
 ngx_http_xet_pack_part(ngx_http_xet_pack_t *p, ngx_http_xet_taken_t part,
@@ -801,8 +804,8 @@ ngx_http_xet_complete_files(ngx_http_xet_query_t *q, PGresult *res)
 
 
 /*
- * Returns whether the first row has status 200; with another status, rows may
- * be missing on the standby.
+ * Returns whether the first row has status 200.  With any other status, rows
+ * may be missing on the standby.
  */
 
 static ngx_uint_t

@@ -49,7 +49,9 @@ struct ngx_http_xet_xorb_head_s {
     void                         *data;
 
     unsigned                grant:1;           /* the request is for a grant */
-    unsigned                recorded:1;        /* advertised today */
+
+    /* the xorb is already recorded as advertised today, see xorb_get */
+    unsigned                recorded:1;
 };
 
 

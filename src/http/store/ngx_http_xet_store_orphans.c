@@ -36,7 +36,7 @@
 #define NGX_HTTP_XET_ORPHANS_TIME  50          /* ms */
 
 
-/* Old staged objects, which are removed with one call. */
+/* A batch of old staged objects, which are removed with one call. */
 
 typedef struct {
     xet_store_item_t  items[NGX_HTTP_XET_ORPHANS_NAMES];
@@ -189,7 +189,7 @@ ngx_http_xet_orphans_next(ngx_http_xet_orphans_t *o)
 
 
 /*
- * Starts the list of the current folder.  A missing folder counts as empty,
+ * Starts listing the current folder.  A missing folder counts as empty,
  * because the identity of the store was checked before.
  */
 

@@ -211,7 +211,7 @@ ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
 }
 
 
-/* Ends a failed body as soon as no job works on it. */
+/* Ends a failed body as soon as no job is using it. */
 
 static void
 ngx_http_xet_body_drop(ngx_http_xet_body_t *body)

@@ -35,11 +35,12 @@ typedef struct xet_net_request_s  xet_net_request_t;
 typedef enum {
     XET_NET_OK = 0,                    /* a complete response, of any status */
     XET_NET_UNSENT,                    /* no connection: nothing was sent */
-    XET_NET_AWAY,                      /* no response, or not in time */
+    XET_NET_AWAY,                      /* no response, or a timeout */
     XET_NET_CUT,                       /* the response is truncated */
     XET_NET_REFUSED,                   /* the client refused the response */
     XET_NET_TRUST,                     /* the certificate is not trusted */
-    XET_NET_LOCAL,                     /* local: memory, descriptors, file */
+    XET_NET_LOCAL,                     /* local failure: out of memory or file
+                                          descriptors, or a file error */
     XET_NET_OTHER
 } xet_net_rc_t;
 
@@ -60,8 +61,8 @@ typedef struct {
     const char  *certificates;         /* PEM file, trusted instead of the
                                           system's; NULL or "": the system's */
     size_t       buffer;               /* maximum bytes per read or write */
-    uint32_t     connections;          /* maximum number kept open; 0:
-                                          libcurl's default */
+    uint32_t     connections;          /* maximum number that is kept
+                                          open; 0: libcurl's default */
     unsigned     proxy:1;              /* use the proxy of the environment */
 } xet_net_conf_t;
 
@@ -159,7 +160,7 @@ xet_net_rc_t xet_net_start(xet_net_t *net, xet_net_request_t *r);
  */
 const char *xet_net_step(xet_net_t *net, int wait, unsigned *n);
 
-/* Ends the wait of a step.  The only function safe to call in any thread. */
+/* Wakes up a waiting step.  Only this function may be called in any thread. */
 void xet_net_wakeup(xet_net_t *net);
 
 /* Ends a pause: calls write for the paused bytes and for later bytes. */

@@ -9,9 +9,9 @@
  * A Hub name such as me/model/weights.zt may replace the hash: the Hub returns
  * the hash and the server of the file.
  *
- * "get" resumes an interrupted transfer with a range.  Decoded bytes have no
- * ranges: their transfer restarts if the output is a file.  The SHA-256 of the
- * received bytes is compared with Repr-Digest.
+ * "get" resumes an interrupted transfer with a range.  Decoded bytes do not
+ * support ranges: if the output is a file, their transfer starts over, else it
+ * fails.  The SHA-256 of the received bytes is compared with Repr-Digest.
  */
 
 
@@ -45,7 +45,8 @@ typedef struct {
     char          *part;               /* temporary file, or NULL */
     int            fd;
     uint64_t       first;              /* first byte of --range */
-    uint64_t       last;               /* last byte of --range; UINT64_MAX */
+    uint64_t       last;               /* last byte of --range; UINT64_MAX: no
+                                          --range */
     uint64_t       pos;                /* received bytes */
     unsigned       ranged:1;
     unsigned       decoded:1;
@@ -368,7 +369,7 @@ xet_cli_zt_ls(xet_cli_zt_t *z)
 }
 
 
-/* Prints a page.  In JSON, a line for the file precedes the first page. */
+/* Prints a page.  In JSON, a line about the file precedes the first page. */
 
 static int
 xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)

@@ -1,6 +1,6 @@
 
 /*
- * The parts of the parser of a manifest: xet_zt_manifest.c reads the items,
+ * Internals of the manifest parser: xet_zt_manifest.c reads the items,
  * xet_zt_record.c turns them into records, xet_zt_skip.c skips other values.
  */
 
@@ -56,11 +56,11 @@ typedef struct {
     const char             *name;
     size_t                  len;
     xet_zt_record_t         record;
-    unsigned                in;            /* bits: containers that have it */
-    unsigned                required;      /* bits: containers require it */
-    unsigned                null;          /* bits: null means absent */
+    unsigned                in;            /* bits: containers with the field */
+    unsigned                required;      /* bits: where it is required */
+    unsigned                null;          /* bits: where null means absent */
     xet_zt_kind_t           kind;
-    size_t                  offset;        /* offsetof() a text or integer */
+    size_t                  offset;        /* offset of the member to set */
 } xet_zt_field_t;
 
 
@@ -104,7 +104,7 @@ struct xet_zt_manifest_s {
     uint8_t                 key[XET_ZT_FIELD_MAX];
     size_t                  key_len;
 
-    uint8_t                *text;          /* the buffer */
+    uint8_t                *text;          /* buffer for the object's texts */
     size_t                  text_room;
     size_t                  text_len;
     size_t                  text_start;    /* offset of the open text */
@@ -116,7 +116,7 @@ struct xet_zt_manifest_s {
 
     xet_zt_capture_t        root_attributes;
     xet_zt_capture_t        attributes;
-    xet_zt_capture_t       *capture;       /* the running copy, or NULL */
+    xet_zt_capture_t       *capture;       /* copy in progress, or NULL */
 };
 
 
@@ -133,7 +133,7 @@ xet_status_t xet_zt_skip_item(xet_zt_manifest_t *m,
 xet_status_t xet_zt_skip_attributes(xet_zt_manifest_t *m,
     const xet_cbor_item_t *item);
 
-/* Copies the bytes of the piece up to p. */
+/* Copies the bytes from c->mark to p, the end of the piece or of the map. */
 xet_status_t xet_zt_capture_break(xet_zt_capture_t *c, const uint8_t *p);
 
 

@@ -83,10 +83,10 @@ static void xet_zt_format_length(xet_zt_object_t *o, xet_zt_component_t *c,
 
 
 /*
- * The specification of 1.1 has more stored types than its reference readers,
- * which reject a whole file because of one float8 tensor.  These tables follow
- * the specification.  From 1.2 on, float8 and complex are logical types over
- * bytes and floats.  In container 2, these types and bool exist only as
+ * The 1.1 specification defines more stored types than its reference readers
+ * support: they reject a whole file because of one float8 tensor.  These tables
+ * follow the specification.  From 1.2 on, float8 and complex are logical types
+ * over bytes and floats.  In container 2, these types and bool exist only as
  * logical types.
  */
 
@@ -732,7 +732,7 @@ xet_zt_format_csr(xet_zt_object_t *o, xet_zt_component_t **components,
         return;
     }
 
-    /* indptr has one element per row, and one more */
+    /* indptr has one element per row, plus one */
 
     if (o->shape[0] == UINT64_MAX) {
         xet_zt_object_error(o, XET_ZT_LENGTH);

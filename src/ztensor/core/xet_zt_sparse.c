@@ -8,7 +8,7 @@
  *             that indices ascend within a row, and that no two coordinates
  *             are equal; the specification of 1.1 lacks these two rules.
  * States:     the components of an object are checked one after the other;
- *             "done" contains the roles that have ended.
+ *             "done" contains the roles of completed components.
  * Ownership:  the memory for marks is allocated when an object needs it, and
  *             reused for later objects.
  * Threads:    one at a time.
@@ -37,7 +37,7 @@ struct xet_zt_sparse_s {
     size_t                   memory;
     uint64_t                *marks;        /* bits, or numbers of cells */
     size_t                   marks_size;   /* bytes allocated */
-    size_t                   cleared;      /* bytes, not yet reported */
+    size_t                   cleared;      /* bytes cleared, not yet reported */
 
     const xet_zt_object_t   *object;
     uint64_t                 index;        /* number of the object */
@@ -45,7 +45,7 @@ struct xet_zt_sparse_s {
     unsigned                 counted:1;    /* nonzeros is known */
     unsigned                 marked:1;     /* marks belong to the object */
     unsigned                 large:1;      /* marks exceed the memory */
-    unsigned                 done;         /* roles of ended components */
+    unsigned                 done;         /* roles of completed components */
     uint64_t                 nonzeros;
 
     unsigned                 role;         /* role of the open component */
@@ -325,7 +325,7 @@ xet_zt_sparse_feed(xet_zt_sparse_t *s, const uint8_t *data, size_t len)
 }
 
 
-/* Returns a negative element as UINT64_MAX, which is outside every shape. */
+/* Returns the element at p; UINT64_MAX, outside every shape, if negative. */
 
 static uint64_t
 xet_zt_sparse_element(const xet_zt_dtype_t *type, const uint8_t *p)

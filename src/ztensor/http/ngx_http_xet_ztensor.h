@@ -1,7 +1,7 @@
 
 /*
- * Requests for zTensor files: checks whether a stored file is a valid zTensor
- * file, with cached results, and walks over its objects.
+ * Handles requests for zTensor files: checks whether a stored file is a valid
+ * zTensor file (results are cached), and iterates over its objects.
  */
 
 #ifndef _NGX_HTTP_XET_ZTENSOR_H_INCLUDED_
@@ -45,9 +45,10 @@ extern ngx_module_t  ngx_http_xet_ztensor_module;
 
 
 /*
- * The handler of open, walk or read: called once, from the event loop, after
- * that function has returned XET_AGAIN.  status is a status of the reader
- * (ngx_http_xet_download.h), or a status that is documented with the function.
+ * The handler that is passed to open, walk or read: called once, from the
+ * event loop, after that function has returned NGX_AGAIN (open) or XET_AGAIN.
+ * status is a status of the reader (ngx_http_xet_download.h), or a status that
+ * is documented with the function.
  */
 typedef void (*ngx_http_xet_ztensor_pt)(ngx_http_request_t *r, void *data,
     xet_status_t status);
@@ -179,10 +180,10 @@ ngx_int_t ngx_http_xet_zt_component(ngx_http_request_t *r, unsigned wanted,
     ngx_http_xet_zt_component_pt handler);
 
 
-/* The decoded form of a compressed component, as a response. */
+/* Responses with the decoded form of a compressed component. */
 
 /*
- * Checks in the description of a component whether the component can be sent
+ * Checks, from a component's description, whether the component can be sent
  * decoded.  Returns XET_OK, XET_ZT_DECODE, XET_ZT_DECODE_SIZE or XET_ZT_ZSTD.
  */
 xet_status_t ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
