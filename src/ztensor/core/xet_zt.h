@@ -24,8 +24,9 @@
 #define XET_CBOR_DEPTH          XET_ZT_DEPTH_MAX
 
 /*
- * RFC 8949, section 4.2.1, without the order of map keys: definite lengths,
- * shortest heads and floats.  In addition: no tags, no undefined.
+ * Requires the encoding of RFC 8949, section 4.2.1, except the order of map
+ * keys: definite lengths, and the shortest heads and floats.  Also rejects
+ * tags and the value "undefined".
  */
 #define XET_CBOR_DETERMINISTIC  0x01
 
@@ -82,7 +83,7 @@ typedef struct {
     uint64_t          size;            /* bytes of the input */
 
     uint64_t          left;            /* bytes left of the string or chunk */
-    uint64_t          head_pos;        /* start of the open or last item */
+    uint64_t          head_pos;        /* input offset of the latest head */
     uint64_t          tag;
     unsigned          tags;
 
@@ -100,7 +101,7 @@ typedef struct {
     xet_utf8_t        utf8;
 
     unsigned          head_len;
-    uint8_t           head[9];         /* a head split between pieces */
+    uint8_t           head[9];         /* head that is split between pieces */
 
     xet_cbor_frame_t  frames[XET_CBOR_DEPTH];
 } xet_cbor_t;
@@ -114,10 +115,10 @@ void xet_cbor_init(xet_cbor_t *c, uint64_t size, unsigned limit,
     unsigned flags);
 
 /*
- * Starts in the middle of an input that was decoded before; call it after
- * xet_cbor_init().  pos is inside the map at depth (1: the outermost item),
- * which has "pairs" pairs left.  The caller must not decode past the end of
- * that map.
+ * Starts in the middle of an input that was decoded before; must be called
+ * after xet_cbor_init().  The offset pos is inside a map that is open at the
+ * given depth (1: the outermost item) and has "pairs" pairs left.  The caller
+ * must not decode past the end of that map.
  */
 void xet_cbor_resume(xet_cbor_t *c, uint64_t pos, unsigned depth,
     uint64_t pairs);
@@ -207,14 +208,15 @@ xet_status_t xet_zt_keys_init(xet_zt_keys_t *k, int ordered, size_t limit,
 void xet_zt_keys_destroy(xet_zt_keys_t *k);
 
 /*
- * Checks the keys; must be called for every item, with the depth of the
- * decoder after the item.  Returns XET_OK, XET_ZT_DUPLICATE or XET_NOMEM.
+ * Checks the keys of all maps; the caller must pass every item, and the depth
+ * of the decoder after the item.  Returns XET_OK, XET_ZT_DUPLICATE or
+ * XET_NOMEM.
  *
- * If keys are ordered, also XET_ZT_ORDER; XET_ZT_NAME_LEN for a key of more
- * than key_max bytes; XET_ZT_MANIFEST for an array or a map as a key.  If keys
- * are not ordered, also XET_ZT_KEYS for more than limit keys in a map that is
- * not at the depth k->exempt; duplicate keys are found at the end of their
- * map.
+ * If keys are ordered, also returns XET_ZT_ORDER; XET_ZT_NAME_LEN for a key of
+ * more than key_max bytes; XET_ZT_MANIFEST for an array or a map as a key.  If
+ * keys are not ordered, also returns XET_ZT_KEYS for more than limit keys in a
+ * map that is not at the depth k->exempt; duplicate keys are found at the end
+ * of their map.
  */
 xet_status_t xet_zt_keys_item(xet_zt_keys_t *k, const xet_cbor_item_t *item,
     unsigned depth);
@@ -238,7 +240,7 @@ struct xet_zt_dtype_s {
     const char       *storage;         /* a logical type's dtype, or NULL */
     uint8_t           bytes;           /* size of a group of elements */
     uint8_t           per;             /* elements per group, 1 or 2 */
-    unsigned          index:1;         /* an integer, so can be an index */
+    unsigned          index:1;         /* integer type, valid for indices */
     unsigned          in_2:1;          /* known in container 2 */
     xet_zt_values_t   values;
 };
@@ -302,7 +304,7 @@ typedef struct {
 } xet_zt_shard_t;
 
 
-/* A handler of shards, with the same rules as xet_zt_object_pt. */
+/* A handler of shards; the rules are those of xet_zt_object_pt. */
 typedef xet_status_t (*xet_zt_shard_pt)(void *ctx, const xet_zt_shard_t *s);
 
 
@@ -386,7 +388,7 @@ unsigned xet_zt_tail_len(uint64_t size);
  * begin with its magic number.  After an error, only the members of *ends that
  * were read before the error are set.
  *
- * XET_OK; XET_ZT_NOT_ZTENSOR, XET_ZT_TOO_SHORT, XET_ZT_HEADER_MAGIC,
+ * Returns XET_OK, XET_ZT_NOT_ZTENSOR, XET_ZT_TOO_SHORT, XET_ZT_HEADER_MAGIC,
  * XET_ZT_FOOTER_MAGIC, XET_ZT_VERSION (with the container in ends->container),
  * XET_ZT_DATA_SHARD, XET_ZT_MANIFEST_*, XET_ZT_ALIGN.
  */
@@ -405,19 +407,23 @@ typedef struct {
 
 /*
  * Adds a range.  offset + length must not overflow; an empty range is ignored.
- * XET_OK, XET_NOMEM.
+ * Returns XET_OK or XET_NOMEM.
  */
 xet_status_t xet_zt_extents_add(xet_zt_array_t *e, uint64_t file,
     uint64_t offset, uint64_t length);
 
-/* Returns 1 if the range partly overlaps another one, in a checked file. */
+/*
+ * Returns 1 if the range partly overlaps another range; the file must have
+ * been checked.
+ */
 int xet_zt_extents_find(const xet_zt_array_t *e, uint64_t file,
     uint64_t offset, uint64_t length);
 
 
 /*
- * Marks in the manifest of a file: every stride-th object (xet_zt_info_t) has
- * a mark, which includes the object's name if names are ordered.
+ * Marks, the positions in a manifest where reading can start: every stride-th
+ * object (see xet_zt_info_t) has a mark, which includes the object's name if
+ * names are ordered.
  */
 
 #define XET_ZT_MARK_NAME  127          /* max bytes of a mark's name */
@@ -431,7 +437,7 @@ typedef struct {
 } xet_zt_mark_name_t;
 
 
-/* Data of marks, in addition to xet_zt_info_t; initially all zero. */
+/* The data of marks that is not in xet_zt_info_t; initially all zeros. */
 
 typedef struct {
     xet_zt_mark_name_t  *names;        /* XET_ZT_INDEX names; NULL: no order */
@@ -442,7 +448,7 @@ typedef struct {
 
 /*
  * Adds the next object to the marks, and updates the order in info.  The name
- * has at most name_max bytes.  XET_OK, XET_NOMEM.
+ * has at most name_max bytes.  Returns XET_OK or XET_NOMEM.
  */
 xet_status_t xet_zt_index_add(xet_zt_index_t *m, xet_zt_info_t *info,
     const xet_zt_object_t *o, size_t name_max);
@@ -503,15 +509,15 @@ typedef struct {
     unsigned  checksum:1;
     unsigned  dictionary:1;            /* the frame needs a dictionary */
     unsigned  head;                    /* bytes of the frame header */
-    uint64_t  content;                 /* bytes: decoded, or to skip */
+    uint64_t  content;                 /* decoded bytes; or bytes to skip */
     uint64_t  window;                  /* memory to stream a frame, bytes */
 } xet_zt_frame_t;
 
 
 /*
- * Parses the frame header at data.  XET_OK; XET_AGAIN if len bytes are not the
- * whole header (XET_ZT_FRAME_HEAD bytes always suffice); XET_ZT_ZSTD if no
- * frame begins at data.
+ * Parses the frame header at data.  Returns XET_OK; XET_AGAIN if len bytes are
+ * not the whole header (XET_ZT_FRAME_HEAD bytes always suffice); XET_ZT_ZSTD
+ * if no frame begins at data.
  */
 xet_status_t xet_zt_frame_parse(xet_zt_frame_t *f, const uint8_t *data,
     size_t len);
@@ -555,23 +561,25 @@ void xet_zt_digest_destroy(xet_zt_digest_t *d);
 
 /*
  * Starts the digest that text declares; text->data is NULL if no digest is
- * declared.  XET_OK, even if the digest cannot be checked; XET_NOMEM.
+ * declared.  Returns XET_OK, even if the digest cannot be checked, or
+ * XET_NOMEM.
  */
 xet_status_t xet_zt_digest_start(xet_zt_digest_t *d, const xet_zt_text_t *text,
     xet_zt_container_t container);
 
-/* Adds the next bytes that the digest covers.  XET_OK, XET_INTERNAL. */
+/* Adds the next bytes to the digest.  Returns XET_OK or XET_INTERNAL. */
 xet_status_t xet_zt_digest_update(xet_zt_digest_t *d, const uint8_t *data,
     size_t len);
 
-/* Ends the digest and sets *verdict.  XET_OK, XET_INTERNAL. */
+/* Ends the digest and sets *verdict.  Returns XET_OK or XET_INTERNAL. */
 xet_status_t xet_zt_digest_finish(xet_zt_digest_t *d,
     xet_zt_digest_verdict_t *verdict);
 
 
 /*
- * Checks the indices of sparse objects against the shape, and against each
- * other.  The caller feeds the decoded bytes, one component after the other.
+ * Checks that the indices of sparse objects are within the shape and
+ * consistent with each other.  The caller feeds the decoded bytes, one
+ * component after the other.
  */
 
 typedef struct xet_zt_sparse_s  xet_zt_sparse_t;
@@ -596,8 +604,8 @@ int xet_zt_sparse_start(xet_zt_sparse_t *s, xet_zt_container_t container,
     const xet_zt_object_t *o, const xet_zt_component_t *c);
 
 /*
- * Processes the next decoded bytes.  XET_OK, XET_NOMEM; xet_zt_sparse_finish()
- * returns errors in the data.
+ * Processes the next decoded bytes.  Returns XET_OK or XET_NOMEM; only
+ * xet_zt_sparse_finish() returns errors in the data.
  */
 xet_status_t xet_zt_sparse_feed(xet_zt_sparse_t *s, const uint8_t *data,
     size_t len);
@@ -606,9 +614,9 @@ xet_status_t xet_zt_sparse_feed(xet_zt_sparse_t *s, const uint8_t *data,
 size_t xet_zt_sparse_cleared(xet_zt_sparse_t *s);
 
 /*
- * Ends the component, after all its bytes.  XET_OK; XET_ZT_INDICES;
- * XET_ZT_UNCHECKED if the check needs too much memory, or if the number of
- * values is unknown.
+ * Ends the component, after all its bytes were fed.  Returns XET_OK;
+ * XET_ZT_INDICES if an index is invalid; XET_ZT_UNCHECKED if the check needs
+ * too much memory, or if the number of values is unknown.
  */
 xet_status_t xet_zt_sparse_finish(xet_zt_sparse_t *s);
 

@@ -319,7 +319,9 @@ xet_zt_attributes_base64(xet_json_t *j, const uint8_t *s, size_t len)
 }
 
 
-/* Returns the length of the text; -1 - item->value may need 65 bits. */
+/*
+ * Writes an integer, and returns its length; a negative one may need 65 bits.
+ */
 
 static size_t
 xet_zt_attributes_integer(uint8_t *text, const xet_cbor_item_t *item)
@@ -355,7 +357,7 @@ xet_zt_attributes_float(xet_json_t *j, const xet_cbor_item_t *item)
         return;
     }
 
-    /* 6 or 15 digits may suffice; 9 or 17 digits always suffice */
+    /* 6 digits (double: 15) may suffice; 9 digits (double: 17) do suffice */
 
     for (digits = (item->width == 8) ? 15 : 6; /* void */ ; digits++) {
         n = snprintf(text, sizeof(text) - 2, "%.*g", digits, v);

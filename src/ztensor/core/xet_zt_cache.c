@@ -477,7 +477,7 @@ xet_zt_load_attributes(xet_zt_t *zt, uint64_t hash, const uint8_t *data,
 }
 
 
-/* When saving, writes v and returns it.  When loading, returns a byte. */
+/* Saves v and returns it, or loads a byte and returns that byte. */
 
 static unsigned
 xet_zt_saved_u8(xet_zt_saved_t *s, unsigned v)

@@ -14,8 +14,8 @@
  *   2            89 "ZT2" ...   offset, length and XXH3 of the manifest,
  *                               version, reserved, the magic number again
  *
- * The diagram in the specification of 1.1 has no magic number at the start, so
- * a file written by this diagram begins with a component.  Such a file is
+ * The diagram in the 1.1 specification has no magic number at the start, so a
+ * file that follows the diagram begins with a component.  Such a file is
  * accepted, unless strict is set or it begins with the magic number of another
  * format.
  */

@@ -357,7 +357,7 @@ xet_zt_decoder_finish(xet_zt_decoder_t *d)
         return d->status;
     }
 
-    /* a frame whose output has filled the room may still have to end */
+    /* libzstd may still have to end a frame whose output filled the room */
 
     if (d->held) {
         p = byte;

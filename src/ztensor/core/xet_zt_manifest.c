@@ -136,7 +136,7 @@ xet_zt_manifest_feed(xet_zt_manifest_t *m, const uint8_t *data, size_t len)
 
         if (rc == XET_OK) {
 
-            /* the position of a string is its start, in any piece */
+            /* m->pos stays at the start of a string while its parts arrive */
 
             if (item.kind != XET_CBOR_DATA) {
                 m->pos = item.pos;

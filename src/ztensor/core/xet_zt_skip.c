@@ -120,8 +120,8 @@ xet_zt_skip_end(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 
 /*
  * Skips the map of attributes that begins with item, and copies it if the
- * caller wants it.  The parser does not interpret attributes.  Attributes have
- * another position in the response than in the manifest, so their bytes are
+ * caller wants it.  The parser does not interpret attributes.  A response has
+ * attributes at a different place than the manifest, so their bytes are
  * copied.
  *
  * A piece may end anywhere in the map, even in its head.  So the head is not
@@ -155,9 +155,9 @@ xet_zt_skip_attributes(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 
 
 /*
- * Starts the copy of a map whose head ends at p.  xet_zt_capture_end() ends it
- * at p; a map of indefinite length has its break before p.  A map that exceeds
- * the limit is not an error, but sets c->cut.
+ * Starts the copy of a map whose head ends at p.  xet_zt_capture_end() ends
+ * the copy at the end of the map, after the break if the map has an indefinite
+ * length.  A map that exceeds the limit is not an error, but sets c->cut.
  */
 
 static xet_status_t

@@ -502,7 +502,7 @@ xet_zt_verifier_finish(xet_zt_verifier_t *v, xet_zt_report_t *report)
 }
 
 
-/* Makes the checks that are possible only at the end of a component. */
+/* Performs the checks that are possible only at the end of a component. */
 
 static xet_status_t
 xet_zt_verifier_ended(xet_zt_verifier_t *v)

@@ -28,9 +28,9 @@
 #define XET_ZT_MANIFEST_MAX  ((uint64_t) 1 << 30)  /* bytes; format limit */
 
 #define XET_ZT_NAME_MAX      1024      /* container 2, and the default */
-#define XET_ZT_VERSION_MAX   32        /* stored bytes of the version */
-#define XET_ZT_RANK_MAX      64        /* stored dimensions of a shape */
-#define XET_ZT_DEPTH_MAX     32        /* open arrays, maps and tags */
+#define XET_ZT_VERSION_MAX   32        /* max stored bytes of the version */
+#define XET_ZT_RANK_MAX      64        /* max stored dimensions of a shape */
+#define XET_ZT_DEPTH_MAX     32        /* max open arrays, maps and tags */
 
 
 /*
@@ -169,14 +169,14 @@ const xet_zt_component_t *xet_zt_object_component(const xet_zt_object_t *o,
 const xet_zt_component_t *xet_zt_object_default(const xet_zt_object_t *o);
 
 /*
- * Returns 1 if a range of decoded bytes is also a range of this file: the
- * component is raw and not in another file.
+ * Returns 1 if the component is raw and in this file, so that a range of its
+ * decoded bytes is a range of the file.
  */
 int xet_zt_component_seekable(const xet_zt_component_t *c);
 
 /*
- * Sets *range to the stored bytes of a component in this file.  XET_OK;
- * XET_ZT_SHARD_REF if the bytes are in another file; XET_ZT_BOUNDS or
+ * Sets *range to the stored bytes of a component in this file.  Returns
+ * XET_OK; XET_ZT_SHARD_REF if the bytes are in another file; XET_ZT_BOUNDS or
  * XET_ZT_HEADER if the bytes are outside the region.
  */
 xet_status_t xet_zt_component_range(const xet_zt_component_t *c,
@@ -185,9 +185,9 @@ xet_status_t xet_zt_component_range(const xet_zt_component_t *c,
 /*
  * Sets *range to the bytes of rows first to end - 1 (along the first
  * dimension), relative to the start of c.  c must be the raw "data" component
- * of a dense object.  XET_OK; XET_RANGE_PAST_END; XET_ZT_DECODE for any other
- * component, if the object is not XET_ZT_OBJECT_OK, or if two rows share a
- * byte.
+ * of a dense object.  Returns XET_OK; XET_RANGE_PAST_END; XET_ZT_DECODE for
+ * any other component, if the object is not XET_ZT_OBJECT_OK, or if two rows
+ * share a byte.
  */
 xet_status_t xet_zt_object_rows(const xet_zt_object_t *o,
     const xet_zt_component_t *c, uint64_t first, uint64_t end,
@@ -195,18 +195,18 @@ xet_status_t xet_zt_object_rows(const xet_zt_object_t *o,
 
 /*
  * Copies an object, except its attributes, which are absent in the copy.  The
- * copy is one allocation; the caller releases it with free().  NULL if out of
- * memory.
+ * copy is one allocation; the caller releases it with free().  Returns NULL if
+ * out of memory.
  */
 xet_zt_object_t *xet_zt_object_copy(const xet_zt_object_t *o);
 
-/* Returns the size of a copy in bytes. */
+/* Returns the number of bytes that a copy of the object takes. */
 size_t xet_zt_object_size(const xet_zt_object_t *o);
 
 /* Returns 1 if text is present and equal to the C string s. */
 int xet_zt_text_is(const xet_zt_text_t *text, const char *s);
 
-/* Returns 1 if the format is sparse: its components must fit each other. */
+/* Returns 1 if the format is sparse: its components depend on each other. */
 int xet_zt_object_sparse(const xet_zt_object_t *o);
 
 
@@ -250,7 +250,7 @@ typedef struct {
     uint64_t                 components;
     uint64_t                 invalid;      /* objects; overlaps do not count */
     uint64_t                 unsupported;  /* objects */
-    uint64_t                 bytes;        /* stored in this file */
+    uint64_t                 bytes;        /* stored bytes in this file */
 
     uint64_t                 objects_end;  /* offset in the manifest */
     uint64_t                 stride;       /* objects per mark */
@@ -348,17 +348,18 @@ xet_status_t xet_zt_walk_feed(xet_zt_walk_t *w, const uint8_t *data,
 
 
 /*
- * Returns a hash of everything except the file that a check result depends on:
- * the limits and the revision of the checks.  A result that was saved with
- * another hash must not be used.
+ * Returns a hash of everything that a check result depends on apart from the
+ * file: the limits and the revision of the checks.  A result that was saved
+ * with another hash must not be used.
  */
 uint64_t xet_zt_rules(const xet_zt_limits_t *limits);
 
 /*
  * Appends the check result of a file to b.  status: the result of
  * xet_zt_need(), XET_OK or an error of the file.  The attributes of the root
- * are not written; the caller must store them.  XET_OK; XET_DONE, with nothing
- * written, if more than XET_ZT_SAVED_OVERLAPS ranges overlap; XET_NOMEM.
+ * are not written; the caller must store them.  Returns XET_OK; XET_DONE, with
+ * nothing written, if more than XET_ZT_SAVED_OVERLAPS ranges overlap;
+ * XET_NOMEM.
  */
 xet_status_t xet_zt_save(const xet_zt_t *zt, xet_status_t status,
     xet_buf_t *b);
@@ -369,9 +370,9 @@ xet_status_t xet_zt_save(const xet_zt_t *zt, xet_status_t status,
  * attributes: the attributes of the root, which are copied; NULL: the record
  * has no attributes.
  *
- * XET_OK; the error that was saved; XET_NOMEM; XET_ZT_STALE if the bytes were
- * saved with other rules or for a file of another size, if they are damaged,
- * or if the attributes are not those of the saved file.
+ * Returns XET_OK; the error that was saved; XET_NOMEM; XET_ZT_STALE if the
+ * bytes were saved with other rules or for a file of another size, if they are
+ * damaged, or if the attributes are not those of the saved file.
  */
 xet_status_t xet_zt_restore(xet_zt_t **zt, uint64_t size,
     const xet_zt_limits_t *limits, const uint8_t *data, size_t len,
@@ -384,7 +385,7 @@ xet_status_t xet_zt_restore(xet_zt_t **zt, uint64_t size,
 
 
 typedef struct {
-    uint64_t  output;                  /* decoded bytes, 256 MiB */
+    uint64_t  output;                  /* max decoded bytes; default 256 MiB */
     unsigned  window_log;              /* 10 to 31; default 23: 8 MiB */
 } xet_zt_decode_limits_t;
 
@@ -402,9 +403,10 @@ xet_zt_decoder_t *xet_zt_decoder_create(const xet_zt_decode_limits_t *limits);
 void xet_zt_decoder_destroy(xet_zt_decoder_t *d);
 
 /*
- * Starts a new component, which must decode to expected bytes.  If known is 0,
- * the length is unknown and may be up to the limit.  XET_OK;
- * XET_ZT_DECODE_SIZE if expected exceeds the limit; XET_INTERNAL.
+ * Starts a new component.  If known is 1, the component must decode to exactly
+ * "expected" bytes; if known is 0, the length is unknown and may be up to the
+ * limit.  Returns XET_OK; XET_ZT_DECODE_SIZE if expected exceeds the limit;
+ * XET_INTERNAL.
  */
 xet_status_t xet_zt_decoder_start(xet_zt_decoder_t *d, int known,
     uint64_t expected);
@@ -414,26 +416,28 @@ xet_status_t xet_zt_decoder_start(xet_zt_decoder_t *d, int known,
  * bytes that were read.  *out_len is the room at out, not 0; it is set to the
  * number of decoded bytes.
  *
- * XET_AGAIN: no error; the caller calls again, with new room, while input is
- * left or the room was filled.  XET_ZT_ZSTD; XET_ZT_LENGTH past the expected
- * length; XET_ZT_DECODE_SIZE past the limit; XET_ZT_WINDOW; XET_NOMEM.  An
- * error is kept: later calls return it.
+ * Returns XET_AGAIN if there was no error: the caller calls again, with new
+ * room, while input is left or the room was filled.  Errors: XET_ZT_ZSTD;
+ * XET_ZT_LENGTH if the output is longer than expected; XET_ZT_DECODE_SIZE if
+ * the output exceeds the limit; XET_ZT_WINDOW; XET_NOMEM.  An error is kept:
+ * later calls return it.
  */
 xet_status_t xet_zt_decoder_feed(xet_zt_decoder_t *d, const uint8_t **in,
     size_t *in_len, uint8_t *out, size_t *out_len);
 
 /*
- * Ends the component; all input must have been fed.  XET_OK; XET_ZT_ZSTD if
- * the input is truncated inside a frame or has no frame; XET_ZT_LENGTH if the
- * output is shorter than expected; XET_INTERNAL if decoded bytes were not
- * fetched; or the error of xet_zt_decoder_start() or xet_zt_decoder_feed().
+ * Ends the component; all input must have been fed.  Returns XET_OK;
+ * XET_ZT_ZSTD if the input is truncated inside a frame or has no frame;
+ * XET_ZT_LENGTH if the output is shorter than expected; XET_INTERNAL if
+ * decoded bytes were not fetched; or the error of xet_zt_decoder_start() or
+ * xet_zt_decoder_feed().
  */
 xet_status_t xet_zt_decoder_finish(xet_zt_decoder_t *d);
 
 /*
  * Decodes a whole component in one call, to exactly len bytes, without limits.
- * The function allocates 100 KiB, whatever the window is.  XET_OK,
- * XET_ZT_ZSTD, XET_ZT_LENGTH, XET_NOMEM.
+ * The function allocates 100 KiB, whatever the window is.  Returns XET_OK,
+ * XET_ZT_ZSTD, XET_ZT_LENGTH or XET_NOMEM.
  */
 xet_status_t xet_zt_decode(const uint8_t *in, size_t in_len, uint8_t *out,
     size_t len);
@@ -465,15 +469,16 @@ typedef struct {
 void xet_zt_frames_init(xet_zt_frames_t *f);
 
 /*
- * Processes the next bytes, in pieces of any size.  XET_OK; XET_ZT_ZSTD, which
- * all later calls then return.
+ * Processes the next bytes, in pieces of any size.  Returns XET_OK, or
+ * XET_ZT_ZSTD, which all later calls then return.
  */
 xet_status_t xet_zt_frames_feed(xet_zt_frames_t *f, const uint8_t *data,
     size_t len);
 
 /*
- * Ends the input, after all bytes were fed.  XET_OK; XET_ZT_ZSTD if the input
- * is truncated inside a frame, if no frame holds data, or after an error.
+ * Ends the input, after all bytes were fed.  Returns XET_OK; XET_ZT_ZSTD if
+ * the input is truncated inside a frame, if no frame holds data, or after an
+ * error.
  */
 xet_status_t xet_zt_frames_finish(const xet_zt_frames_t *f);
 
@@ -529,9 +534,9 @@ void xet_zt_verifier_limit(xet_zt_verifier_t *v, uint64_t limit);
 /*
  * Starts component c of o, a checked object; both must stay valid until
  * xet_zt_verifier_finish().  Indices are compared with the components of o
- * that were verified immediately before; "values" should be the first.
- * XET_AGAIN: feed the bytes of *range; XET_DONE: there is nothing to read;
- * XET_NOMEM.
+ * that were verified immediately before; "values" should be verified first.
+ * Returns XET_AGAIN if the bytes of *range must be fed, XET_DONE if there is
+ * nothing to read, or XET_NOMEM.
  */
 xet_status_t xet_zt_verifier_start(xet_zt_verifier_t *v,
     const xet_zt_region_t *region, const xet_zt_object_t *o,
@@ -539,7 +544,7 @@ xet_status_t xet_zt_verifier_start(xet_zt_verifier_t *v,
 
 /*
  * Processes the next bytes of the range; bytes past its end are ignored.
- * XET_OK, XET_NOMEM, XET_INTERNAL.
+ * Returns XET_OK, XET_NOMEM or XET_INTERNAL.
  */
 xet_status_t xet_zt_verifier_feed(xet_zt_verifier_t *v, const uint8_t *data,
     size_t len);
@@ -557,8 +562,8 @@ xet_status_t xet_zt_verifier_take(xet_zt_verifier_t *v, const uint8_t **data,
     size_t *len, uint64_t *room);
 
 /*
- * Sets *report, after all bytes of the range were fed.  XET_OK; XET_NOMEM;
- * XET_INTERNAL, for example if bytes are missing.
+ * Sets *report, after all bytes of the range were fed.  Returns XET_OK;
+ * XET_NOMEM; XET_INTERNAL, for example if bytes are missing.
  */
 xet_status_t xet_zt_verifier_finish(xet_zt_verifier_t *v,
     xet_zt_report_t *report);
@@ -578,8 +583,8 @@ int xet_zt_report_ok(const xet_zt_report_t *report,
 
 
 /*
- * Returns a hash of everything except the file that a report depends on; see
- * xet_zt_rules().
+ * Returns a hash of everything that a report depends on apart from the file;
+ * see xet_zt_rules().
  */
 uint64_t xet_zt_report_rules(const xet_zt_limits_t *limits,
     const xet_zt_decode_limits_t *decode);
@@ -725,10 +730,10 @@ typedef struct {
 
 /*
  * Parses the arguments of a request.  wanted: XET_ZT_ARG_* of the route.
- * args: the arguments as in the URL; "+" is not a space.  room: a buffer of len
- * bytes for the texts of *q, valid as long as *q is used.  XET_OK,
- * XET_ZT_QUERY, XET_ZT_QUERY_KEY, XET_ZT_QUERY_ESCAPE, XET_ZT_QUERY_BOTH,
- * XET_ZT_QUERY_NONE, XET_ZT_AXES.
+ * args: the arguments as in the URL; "+" is not a space.  room: a buffer of
+ * len bytes for the texts of *q, which must stay valid as long as *q is used.
+ * Returns XET_OK, XET_ZT_QUERY, XET_ZT_QUERY_KEY, XET_ZT_QUERY_ESCAPE,
+ * XET_ZT_QUERY_BOTH, XET_ZT_QUERY_NONE, XET_ZT_AXES.
  */
 xet_status_t xet_zt_query_parse(xet_zt_query_t *q, unsigned wanted,
     const uint8_t *args, size_t len, uint8_t *room);

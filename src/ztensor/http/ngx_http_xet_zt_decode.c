@@ -10,7 +10,7 @@
  *
  *     read      the reader's job passes a chunk, which is copied, because
  *               64 KiB of zstd may decode to a thousand times as much
- *     fill      in the same job, until a piece of the response is full
+ *     fill      the same job decodes until a piece of the response is full
  *     send      the piece is sent; then the next piece is filled
  *     more      fill again, in a separate job, while copied input is left;
  *               then read continues

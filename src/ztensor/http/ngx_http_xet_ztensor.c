@@ -264,7 +264,7 @@ ngx_http_xet_ztensor_check_feed(void *data, const u_char *p, size_t len)
 }
 
 
-/* Called when the check has read a range, or the part that it needed. */
+/* Called when the check has read a range, or as much of it as it needs. */
 
 static void
 ngx_http_xet_ztensor_checked(ngx_http_request_t *r, void *data,
