@@ -271,7 +271,7 @@ $$;
 -- If the row has the same copy id, this statement inserted the row.  If it has
 -- another copy id, the xorb was stored before, by this or another node, and the
 -- new copy is not used.  inserted: true if the xorb was not stored before.
--- With a repo, true if neither the repo nor the subject had sent the xorb
+-- With a repo, also true if the repo or the subject had not sent the xorb
 -- before, since uploads of other users must not be revealed.
 --
 -- If the xorb was stored before, the response tells it, and the sender will

@@ -637,7 +637,7 @@ ngx_http_xet_status_sum(const uint64_t *cells, ngx_uint_t cell, ngx_uint_t n)
 }
 
 
-/* Writes the age of a gauge's time, or "never" if the gauge is not set. */
+/* Writes the age of the time in a gauge: "2 days ago", or "never" for 0. */
 
 static u_char *
 ngx_http_xet_status_age(u_char *p, uint64_t ms)
