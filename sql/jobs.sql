@@ -95,10 +95,11 @@ END;
 $$;
 
 
--- Extends the lease, and records the progress of the run; figures are added
--- once for each seq of the turn.  A lease of 0 releases the job, so that
--- another node may continue the run; note says why this node stops.
--- Returns false if another node has the lease, or if the run has ended.
+-- Extends the lease, and records the progress of the run.  seq is the number
+-- of a step; a retry with the same number does not add figures again.  A lease
+-- of 0 releases the job, so that another node may continue the run; note says
+-- why this node stops.  Returns false if another node has the lease, or if the
+-- run has ended.
 
 CREATE FUNCTION xet.job_keep(name text, holder bytea, turn bigint,
     seq integer, lease bigint, cursor text, figures text, note text)

@@ -5,9 +5,9 @@
 -- xet.xorb_slices().  own: whether the caller may name the chunks of the term.
 -- If not, the verification hash of the term must prove that the client has the
 -- chunks.  For this proof at least one chunk must have a hash that is never
--- sent in clear: the hash is not the name of a xorb, and clients do not query
--- it.  This does not apply if wide is set, since then dedup answers also show
--- chunks of other repos.
+-- sent in the clear: the hash is not the name of a xorb, and clients do not
+-- query it.  This does not apply if wide is set, since then dedup answers also
+-- show chunks of other repos.
 --
 -- With proof, a xorb that a term may not name looks like a xorb that is not
 -- stored.  In both cases, the result is a slice of noise of the requested

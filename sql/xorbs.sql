@@ -138,7 +138,7 @@ $$;
 
 
 -- Returns true if at least one chunk of the range has a hash that is never sent
--- in clear.  The last chunk is checked first, since clients query the first
+-- in the clear.  The last chunk is checked first, since clients query the first
 -- chunk.  For a xorb that is not stored, the function looks up the name of the
 -- xorb instead.
 
@@ -461,8 +461,8 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     moved  bytea := ''::bytea;
-    done   integer := 0;                   -- bytes of packed that are in moved
-    found  integer;                        -- position after done, from 1
+    done   integer := 0;                   -- bytes of packed handled so far
+    found  integer;                        -- position of the hash, 1: at done
     start  integer;                        -- start of the term
     first  integer;                        -- first chunk of the term
     last   integer;

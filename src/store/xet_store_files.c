@@ -490,7 +490,7 @@ xet_store_files_named(xet_store_writer_t *writer, const char *path,
         return XET_AGAIN;
     }
 
-    /* rename() needs a name: make one from the process id and the writer */
+    /* rename() needs a name: use the process id and the writer's address */
 
     from = writer->temp;
 

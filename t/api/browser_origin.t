@@ -4,8 +4,8 @@
 
 # Requests that a web page can make a browser send: with host names that are not
 # the server's (DNS rebinding), on all routes without tokens; and writes from
-# other origins, on all routes.  The test sends such requests itself, and by a
-# real browser.
+# other origins, on all routes.  The test sends such requests itself, and with
+# a real browser.
 
 use warnings;
 use strict;

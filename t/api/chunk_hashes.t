@@ -111,7 +111,7 @@ sub refused {
 }
 
 # --------------------------------------------------------------------------
-# a file of a few terms, one of 700 short terms in random order, a small one
+# three files: with a few terms, with 700 short terms in random order, and small
 
 my $data = mix(1, 3000000);
 my $file = $t->upload($data, xorb_chunks => 4);

@@ -340,8 +340,8 @@ proven('healed ones');
 }
 
 # --------------------------------------------------------------------------
-# two encodings sent to two nodes at the same instant: of new xorbs, and as a
-# repair; then the same while workers are killed
+# two encodings of a xorb are sent to two nodes at the same instant: as a new
+# xorb, and as a repair; then again while workers are killed
 
 sub at_once {
 	my (@sends) = @_;

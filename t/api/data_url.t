@@ -166,7 +166,7 @@ sub never_more {
 }
 
 # --------------------------------------------------------------------------
-# texts to sign of every length, up to the maximum
+# signed texts of every length, up to the maximum
 
 for my $ns (1, 44, 45, 56, 63, 64, 65) {
 	for my $e (1, $late, '9' x 18, '9223372036854775807') {

@@ -433,8 +433,8 @@ cmp_ok($got->{new_bytes}, '<', 200000,
 is($t->get("/wide$uri", $stranger)->{status}, 200, 'b: has it now');
 
 # --------------------------------------------------------------------------
-# aborted after two complete xorbs: two retries, one after the other, use both
-# xorbs
+# an upload is aborted after two complete xorbs: two retries, one after the
+# other, both use the two xorbs
 
 $data = random_bytes(++$seed, 150 * $mib);
 $rows = $t->rows();

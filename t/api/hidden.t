@@ -197,7 +197,7 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 			sprintf($statement, 'all') =~ s/mine/other$others/r);
 	}
 
-	# xorbs: two rows of xorbs and of repos, 64 files from either end
+	# xorbs: a row each of xorbs and repos, the 64 oldest and newest files
 
 	alike("$state: xorb_get", 130,
 		"xet.xorb_get(sha256('%s'), false, 'mine', 'me')",

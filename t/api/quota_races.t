@@ -6,7 +6,6 @@
 # that dies during an upload, long transactions that must not delay other
 # sessions.  The test also checks the sums after 2,000 random operations of
 # several sessions, including deletions, repairs and collections.
-# several sessions, among them deletions, repairs and collections.
 
 use warnings;
 use strict;

@@ -25,7 +25,8 @@ use MIME::Base64 qw/ encode_base64 /;
 my $json = JSON::PP->new()->canonical();
 my $t = Test::Xet->new(workers => 1);
 
-# the servers: all allowed; no changes; no deletes; no changes and no tokens
+# four servers: everything is allowed; read-only; no deletes; read-only without
+# tokens
 
 my ($all, $closed, $kept, $open) = 8080 .. 8083;
 my %servers = (

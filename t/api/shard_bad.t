@@ -28,7 +28,8 @@ my $one = '200 {"result":1}';
 my $zero = '200 {"result":0}';
 
 # --------------------------------------------------------------------------
-# a xorb of five chunks, one of three that is never uploaded, a valid shard
+# a xorb of five chunks; a xorb of three chunks, which is never uploaded; and a
+# valid shard
 
 sub xorb {
 	my ($seed, $chunks, $size, %o) = @_;

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet restore and collectors, in both orders; other commands refuse to run
-# during a restore.  Then only the database is restored, by xet restore or
-# pg_restore, while the store is intact: copies that are newer than the backup
-# are not removed as orphans.
+# xet restore while a collector runs, and a collector while xet restore runs;
+# other commands refuse to run during a restore.  Then only the database is
+# restored, by xet restore or pg_restore, while the store is intact: copies that
+# are newer than the backup are not removed as orphans.
 
 use warnings;
 use strict;

@@ -600,7 +600,7 @@ is(join(' ', map { "$_->{repo} $_->{files}" } grep { $_->{repo} }
 	@{ $r->{json} }), 'half/one 0 half/two 1', 'import: both of them');
 is(requests(qr/POST \S+xorbs/), 0, 'import: no xorb is sent again');
 
-# interrupted, then started again with another repo, type or branch
+# an import is interrupted, then started again with another repo, type or branch
 
 my @half = ('half/models--half--two/snapshots/' . '01' x 20);
 

@@ -169,7 +169,7 @@ for my $verb (qw/ add rm public private /) {
 is(db_xet('repo', 'add', 'hf://me/none')->{code}, 2, 'repo add: not there');
 is($t->get('/me/model/resolve/main/b')->{body}, 'b' x 1000, 'all is there');
 
-# an administrator may remove a file from all commits, however
+# but an administrator may remove a file from all commits
 
 my ($b) = grep { $_->{size} == 1000 }
 	@{ db_xet('repo', 'files', '--json', 'me/new')->{json} };

@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet put and xet get: files of all sizes, by all forms of requests; data that
+# xet put and xet get: files of all sizes, with all forms of requests; data that
 # the server already has is not resent.
 
 use warnings;

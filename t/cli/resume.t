@@ -200,7 +200,8 @@ is(system('cd ' . "$dir/gone && rmdir ../gone && XDG_CACHE_HOME=$cache"
 	. Test::Xet::Cli::binary() . " put $file > $dir/put 2>&1"), 0,
 	'a put in a folder that is gone') or diag(slurp("$dir/put"));
 
-# data from a pipe cannot be read twice: the next run sends them
+# data from a pipe cannot be read twice: the put fails, and the next run sends
+# the data
 
 for my $code (4, 0) {
 	if ($code) {

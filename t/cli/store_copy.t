@@ -263,8 +263,8 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 }
 
 # --------------------------------------------------------------------------
-# the switch: uploads after the last run are missing in the bucket; requests for
-# these fail as store errors, until the next run copies them
+# the switch: uploads after the last run are missing from the bucket; requests
+# for them fail with store errors, until the next run copies them
 
 is(copy('--from', $from, '--to', $to)->{code}, 0, 'the second run');
 
@@ -316,7 +316,7 @@ $r = copy('--from', $from, '--to', $to);
 is($r->{json}[0]{copied}, 0, 'there is nothing more');
 
 # --------------------------------------------------------------------------
-# the way back, to a folder
+# the store is copied back, from the bucket to a folder
 
 my $back = $t->dir() . '/back';
 

@@ -230,7 +230,8 @@ sent_whole('1.1.9, next epoch', $files[1],
 	upload_old('/api/e2', $files[1]));
 collect($t);
 
-# epochs by number: each upload in its own process, then all in one process
+# numbered epochs: uploads that each have their own process, then uploads of one
+# process
 
 my $pid;
 my $serve = do {

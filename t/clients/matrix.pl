@@ -114,7 +114,8 @@ sub xtool_row {
 	});
 }
 
-# $run->({ environment }, arguments of hf_xet_run.py)
+# Fills a row for hf_xet; $run->({ environment }, arguments of hf_xet_run.py)
+# runs the client.
 
 sub xet_row {
 	my ($name, $session, $run) = @_;
@@ -323,7 +324,7 @@ sub hub_row {
 # --------------------------------------------------------------------------
 # @huggingface/hub
 
-# in Node, or in a browser
+# Fills a row for Node or for a browser.
 
 sub node_row {
 	my ($where, $method) = @_;

@@ -304,8 +304,8 @@ sub exists_put {
 		headers => { 'If-None-Match' => '*' }));
 }
 
-# Returns the maximum over ten races, because a single race may not show a
-# fault.
+# Returns the maximum result of ten calls of race(), because a single race may
+# not show a fault.
 
 sub won {
 	my $most = 0;

@@ -136,7 +136,7 @@ then
         || echo "xtool: not built" >&2
 fi
 
-# for hub_matrix.pl: releases that still have the upload of a large folder
+# for hub_matrix.pl: releases that still have upload_large_folder()
 
 for version in 0.36.2 1.33.0; do
     install_python "$build/clients/huggingface_hub-$version" \

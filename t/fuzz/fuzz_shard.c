@@ -77,8 +77,8 @@ fuzz_record(void *ctx, const xet_shard_record_t *rec)
 
 
 /*
- * pieces: 0: one piece; 1: single bytes; 2..255: random sizes below this
- * number.
+ * Parses a shard that arrives in pieces.  pieces is 0: one piece; 1: single
+ * bytes; 2 to 255: pieces of random sizes below this number.
  */
 
 static xet_status_t

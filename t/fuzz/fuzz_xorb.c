@@ -108,7 +108,8 @@ fuzz_body(const uint8_t *data, size_t size)
 
 
 /*
- * seed is 0: one piece; 1: single bytes; other values: pieces of random sizes.
+ * Verifies a xorb that arrives in pieces.  seed is 0: one piece; 1: single
+ * bytes; other values: pieces of random sizes.
  */
 
 static fuzz_verdict_t

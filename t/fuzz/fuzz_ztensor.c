@@ -56,7 +56,10 @@ static uint8_t      memory[HEAP_SIZE];
 static fuzz_heap_t  heap = { memory, 0, HEAP_SIZE };
 
 
-/* kind: 0: a file; 1, 2: a manifest of this container version */
+/*
+ * Makes a file.  kind is 0: data is the file; 1 or 2: data is a manifest of
+ * this container version, which is wrapped into a file.
+ */
 
 static void
 fuzz_make(fuzz_file_t *f, unsigned kind, const uint8_t *data, size_t size)

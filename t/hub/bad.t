@@ -665,7 +665,7 @@ good(commit($alice, 'alice/p', lfs_line('right', sha256_hex($right), 5000)),
 	'a claim that is true');
 ok(text_of($alice, '/alice/p/resolve/main/right') eq $right, 'its bytes');
 
-# knowing all names of a file does not give access to it
+# knowing the SHA-256 and the Xet hash of a file does not give access to it
 
 bad('of another repo of his own', 'POST', '/api/models/alice/m/commit/main',
 	lines(lfs_line('x', sha256_hex($right), 5000)), 400, 'unknown_file');

@@ -460,8 +460,8 @@ sub commit {
 			sort keys %files));
 }
 
-# Returns [ method, path with % for the repo, body, type of the body or for
-# Accept ] for each route that reads.
+# Returns [ method, path with % for the repo, body, media type of the body or
+# for Accept ] for each route that reads.
 
 sub reads {
 	my ($type) = @_;

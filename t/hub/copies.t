@@ -646,8 +646,8 @@ sub taken_by_batch {
 		. " '{}', true, ''), $upload, 1)";
 }
 
-# Starts requests, in this order, that wait for a lock of the statement; returns
-# their responses.
+# Takes a lock with a statement, starts requests that wait for this lock, one
+# after the other, and releases the lock.  Returns the responses.
 
 sub meets {
 	my ($sql, @starts) = @_;

@@ -200,8 +200,8 @@ is($t->post('/api/models/me/m/paths-info/no', \'paths=x',
 	'paths of no revision');
 
 # --------------------------------------------------------------------------
-# 20,000 commits change README.md, in the root and in a folder with a hundred
-# files; then it is deleted
+# 20,000 commits change README.md in three folders: in the root, in a folder
+# with a hundred files, and in a folder where the last commit deletes README.md
 
 $t->sql(<<'EOF_SQL', timeout => 120);
 SELECT xet.hub_create(ROW(0, 'me', 'old', true, '{}', true, ''), false, 'me',

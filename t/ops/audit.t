@@ -190,7 +190,7 @@ sub nothing {
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	# this request writes a line, which must be the only new one
+	# this request writes a line; no earlier request may have written one
 
 	$t->http('DELETE', '/api/v1/files/' . '1' x 64, { %alice });
 

@@ -24,9 +24,10 @@ my $t = Test::Xet->new(workers => 1);
 $t->write_file('sign.key', 'token:t1:' . '70' x 32 . "\n");
 chmod(0600, $t->dir() . '/sign.key');
 
-# Runs "nginx -t" without the mark "!!"; returns the output lines that have a
-# level, and the number of the marked line.  The module reports the exact line
-# of a directive, so the tests put each directive on its own line.
+# Removes the mark "!!" from a configuration, and runs "nginx -t" on it.
+# Returns the output lines that have a level, and the number of the marked line.
+# The module reports the exact line of a directive, so the tests put each
+# directive on its own line.
 
 my @level = qw/ emerg warn /;
 
@@ -53,8 +54,8 @@ sub said {
 		marked => $marked, file => $file };
 }
 
-# Returns a configuration; $server is the contents of one server, or server
-# blocks.
+# Returns a configuration; $server is either the contents of one server block,
+# or whole server blocks.
 
 sub conf {
 	my ($server, $http) = @_;
@@ -544,8 +545,8 @@ $t->write_file('part.conf', "# one\n\nlocation /api/ {\n    xet_api;\n"
 }
 
 # --------------------------------------------------------------------------
-# refused: the error names the valid values and the line, even if the module
-# checks the value only at the end of the block
+# refused configurations: the error names the valid values and the line, even if
+# the module checks the value only at the end of the block
 
 sub wrong {
 	my ($name, $regex, $directive) = @_;

@@ -100,8 +100,8 @@ sub copy {
 	my ($source, $to) = $rest =~ /^(\S+) (\S+)$/ or return "COPY $rest";
 	my @files = glob("$from/$source") or return "COPY $rest: no file";
 
-	# the target is absolute, or below WORKDIR; of a folder, the contents
-	# are copied
+	# a relative target is below WORKDIR; if the source is a folder, its
+	# contents are copied
 
 	$to = "$image->{dir}/$to" unless $to =~ m!^/!;
 	$to = $image->{chroot}->path($to);

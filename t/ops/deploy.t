@@ -59,7 +59,7 @@ my ($documented) = slurp(root() . '/docs/containers.md')
 my %documented = map { $_ => 1 } map { /`([A-Z_]+)`/g }
 	map { (split(/\|/, $_))[1] } $documented =~ /^(\|.*)$/mg;
 
-# except variables for tests, and a variable that an older image had
+# variables for tests, and a variable of an older image, need no documentation
 
 delete @variables{qw/ DATA RUN SHARE URL /};
 
@@ -258,8 +258,8 @@ is_deeply([ grep { $services{$_}{ports} } sort keys %services ], [ 'edge' ],
 like($services{edge}{ports}[0], qr/^\$\{LISTEN:-127\.0\.0\.1:\d+\}:$port$/,
 	'to this machine by default');
 
-# Secrets: those that secrets.sh creates, each one only in the services that
-# need it.
+# Services use only secrets that secrets.sh creates, and only those that they
+# need.
 
 is_deeply($services{edge}{secrets}, [ 'url.key' ], 'the edge has one');
 

@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # xet gc and the collector that it starts: which files, xorbs and copies are
-# deleted, and why others are kept.  At the same time: shards, known files,
-# xorbs that are sent again, a backup, a second xet gc.
+# deleted, and why others are kept.  In the meantime, clients send shards, known
+# files and known xorbs, and a backup and a second xet gc run.
 
 use warnings;
 use strict;

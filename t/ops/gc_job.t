@@ -161,7 +161,7 @@ sub chore {
 	return $t->sql("SELECT $_[0] FROM xet.jobs WHERE name = 'gc'");
 }
 
-# Returns the sum over all runs, including the current run.
+# Returns the sum of a figure over all runs, including the current run.
 
 sub total {
 	my ($figure) = @_;

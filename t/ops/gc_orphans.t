@@ -64,7 +64,7 @@ is(scalar(asides()), 0, 'nothing is left in quarantine');
 whole('copies with a row are kept');
 
 # --------------------------------------------------------------------------
-# once a day, or when an operator requests it
+# a sweep starts once a day, or when an operator requests it
 
 my $orphan = orphan();
 
@@ -170,7 +170,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 (my $gated = $function) =~ s/^BEGIN$/BEGIN PERFORM
 	pg_advisory_xact_lock(4711);/m or die $function;
 
-# a row names the file by the time of the check
+# by the time of the second check, a row refers to the file
 
 {
 	my ($copy) = $t->xorb_files($xorb->{hash});
@@ -189,7 +189,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	ok(wait_for(60, sub { swept() }), 'a row: the next run looks again');
 }
 
-# an upload of the same xorb at that time
+# an upload of the same xorb while its file is in quarantine
 
 {
 	my $raw = mix(2, 200_000);

@@ -128,7 +128,7 @@ $other->stop();
 
 # --------------------------------------------------------------------------
 # a worker of the only node is killed, and the configuration is reloaded: the
-# next worker belongs to the same node, and need not wait for the lease
+# next worker belongs to the same node, and need not wait for the lease to end
 
 ok(wait_for(90, sub { at() > 0 && chore('holder IS NOT NULL AND until > now()')
 	eq 't' }), 'the one node has it');

@@ -164,7 +164,8 @@ my $data = 'what only alice has';
 my $sha256 = sha256($data);
 my ($store) = action('upload')->{href} =~ /[?&]r=([^&]+)/;
 
-# the bytes of each file, and all keys that the server's labels derive from them
+# the bytes of each key file, and all keys that can be derived from them with
+# the server's labels
 
 my @labels = ('xet data url 1', 'xet dedup 1', 'xet token seed 1',
 	'xet lfs url 1', 'xet grant 1', 'xet key mark 1', 'xet hub lfs 1');

@@ -148,7 +148,7 @@ my @well = (
 	qq/xet_refusals_total{$a,reason="overloaded"}/ => '0x'
 );
 
-# [ name, { series that differ from those }, minute, expected alert ]
+# [ name, { series that differ from @well }, minute, expected alert ]
 
 my @cases = (
 	[ 'all is well', {}, 1500 ],

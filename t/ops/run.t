@@ -206,7 +206,7 @@ spew("$dirs[0]/pg/postmaster.pid", "$$\n$dirs[0]/pg\n");
 runs('numbers of others', 0);
 ok(alive($$), 'numbers of others: not killed');
 
-# the postmaster is killed, and a stopped child of it is left
+# the postmaster is killed; one of its children is stopped, and does not exit
 
 (undef, $postmaster) = pids(0);
 @left = family($postmaster);

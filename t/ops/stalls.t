@@ -157,7 +157,7 @@ is($put->response('PUT')->{status}, 200, 'lock: and is stored as new');
 is($t->get("/api/v1/chunks/default/$chunk")->{status}, 200,
 	'unlocked: known again');
 
-# the timeout also works in PostgreSQL: no statement is active there
+# PostgreSQL has also cancelled the statements that timed out
 
 is($t->sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'xet'"
 	. " AND state = 'active'"), 0, 'no statement runs in PostgreSQL');

@@ -213,7 +213,7 @@ $t->sql("UPDATE xet.migrations SET compatible_from = $one"
 ok(wait_for(60, sub { $t->get('/api/health')->{status} == 200 }),
 	'compatible with this one');
 
-# an older database is refused, as before
+# a database that is older than the module is still refused
 
 $t->sql("DELETE FROM xet.migrations WHERE version >= $one");
 $t->pg_terminate();

@@ -545,7 +545,7 @@ zt_verify(zt_job_t *job)
 
 typedef struct {
     const char   *name;
-    int           args;                    /* minimum number after FILE */
+    int           args;                    /* minimum of arguments after FILE */
     int         (*run)(zt_job_t *job);
 } zt_command_t;
 

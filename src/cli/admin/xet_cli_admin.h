@@ -28,7 +28,7 @@ typedef struct pg_result     xet_cli_pg_row_t;
 
 typedef struct {
     const void   *value;
-    size_t        len;                 /* length of bytes; 0: text */
+    size_t        len;                 /* number of bytes; 0: a text */
     int64_t       number;
     unsigned      numeric:1;
     unsigned      last:1;              /* end of the parameters */

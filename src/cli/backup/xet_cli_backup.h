@@ -122,7 +122,7 @@ typedef struct {
     xet_store_writer_t    *writer;     /* file being written, or NULL */
 
     uint64_t               done;       /* bytes read */
-    void                 (*tell)(uint64_t bytes);  /* progress, or NULL */
+    void                 (*tell)(uint64_t bytes);  /* reports bytes; or NULL */
 
     /* the batch: files that are written, but not flushed */
 

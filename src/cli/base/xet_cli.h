@@ -567,8 +567,9 @@ int xet_cli_storage_fetch(xet_store_t *storage, const char *name, int *fd);
  * Write a file; xet_cli_writer_keep() gives the file its name.  After that
  * call the bytes are durable; the name is durable after a sync of its folder.
  * If replace is set, an existing file is replaced; XET_CLI_THERE: replace is
- * not set, and the name exists.  xet_cli_writer_keep() and xet_cli_writer_drop()
- * free the writer.  The caller may also write to writer->fd.
+ * not set, and the name exists.  xet_cli_writer_keep() and
+ * xet_cli_writer_drop() free the writer.  The caller may also write to
+ * writer->fd.
  */
 int xet_cli_writer_open(xet_store_t *storage, const char *name,
     xet_store_writer_t **writer);

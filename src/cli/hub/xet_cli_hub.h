@@ -49,7 +49,7 @@ typedef struct {
     char                   oid[XET_HUB_OID_LEN + 1];  /* commit id, or empty */
 
     char                  *token;      /* token for cas */
-    uint64_t               expires;    /* s since 1970 */
+    uint64_t               expires;    /* expiry of token, s since 1970 */
     uint64_t               asked;      /* time of the last renewal, in ms */
 
     long                  *status;     /* where to store the status of a
@@ -87,8 +87,8 @@ int xet_cli_hub_open_repo(xet_cli_hub_t *hub, const xet_cli_args_t *args,
  * Runs a verb for each of its operands, which may be Hub names, hashes or
  * local files.  is() returns the type of an operand; named() handles a Hub
  * name, and other() everything else.  It is an error if the same token would
- * be sent to two servers, the Hub and the endpoint.  An exit code above most
- * ends the loop.  Returns the worst exit code.
+ * be sent to two servers, the Hub and the endpoint.  An exit code greater
+ * than o->most ends the loop.  Returns the worst exit code.
  */
 
 typedef enum {
@@ -111,8 +111,8 @@ int xet_cli_hub_operands(const xet_cli_args_t *args,
 
 /*
  * Returns the URL of the API route "what" of the repository, malloc()ed; NULL
- * if out of memory.  With rev the URL includes the revision, except for a
- * bucket.  path is appended, unless it is NULL.
+ * if out of memory.  If rev is set, the URL includes the revision, except
+ * for a bucket.  path is appended, unless it is NULL.
  */
 char *xet_cli_hub_url(const xet_cli_hub_t *hub, const char *what, int rev,
     const char *path);
@@ -138,9 +138,9 @@ int xet_cli_hub_lacks(const xet_cli_request_t *r, const char *code);
 
 /*
  * Looks up the repository and its revision at the Hub, and stores the
- * repository id in hub->id and the commit id in hub->oid.  With make, creates
- * a missing repository or branch.  Returns XET_CLI_OK, or an exit code after
- * printing the error.
+ * repository id in hub->id and the commit id in hub->oid.  If make is set,
+ * creates a missing repository or branch.  Returns XET_CLI_OK, or an exit code
+ * after printing the error.
  */
 int xet_cli_hub_look(xet_cli_hub_t *hub, int make);
 
@@ -167,15 +167,15 @@ int xet_cli_hub_pages(const xet_cli_hub_t *hub, char *url,
     xet_cli_hub_value_pt handler, void *ctx);
 
 /*
- * Lists a folder of the repository; with deep also all its subfolders.  With
- * dates, the entries contain their dates.
+ * Lists a folder of the repository, and all its subfolders if deep is set.  If
+ * dates is set, the entries contain their dates.
  */
 int xet_cli_hub_tree(const xet_cli_hub_t *hub, const char *path, int deep,
     int dates, xet_cli_hub_entry_pt handler, void *ctx);
 
 /*
- * Lists the file or the folder hub->path; with deep also all subfolders.  *n
- * is a counter that the handler increments for each accepted entry.  If no
+ * Lists the file or the folder hub->path, and all subfolders if deep is set.
+ * *n is a counter that the handler increments for each accepted entry.  If no
  * entry was accepted, hub->path is reported as not found.
  */
 int xet_cli_hub_list(const xet_cli_hub_t *hub, int deep, int dates,

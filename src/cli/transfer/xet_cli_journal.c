@@ -176,7 +176,7 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
 
     if (storage) {
 
-        /* the zero byte distinguishes storage from an operand */
+        /* the zero byte distinguishes "storage" from an operand */
 
         EVP_DigestUpdate(ctx, "", 1);
         EVP_DigestUpdate(ctx, storage, strlen(storage) + 1);

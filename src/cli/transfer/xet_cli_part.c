@@ -493,7 +493,8 @@ xet_cli_part_mode(int fd, const char *name)
 
 
 /*
- * Truncates the part file to the size of the file; with sync, syncs the data.
+ * Truncates the part file to the size of the file; syncs the data if sync is
+ * set.
  */
 
 static int

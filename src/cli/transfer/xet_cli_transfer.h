@@ -52,7 +52,8 @@ struct xet_cli_request_s {
     const char         *type;          /* Content-Type header line of the body;
                                           NULL: octet-stream */
     char                range[48];     /* "a-b", or empty */
-    size_t              max;           /* bytes; 0: XET_CLI_REQUEST_MAX */
+    size_t              max;           /* maximum size of a 2xx body kept in
+                                          data; 0: XET_CLI_REQUEST_MAX */
     unsigned            api:1;         /* send the token */
     unsigned            patient:1;     /* no timeout for the response */
     unsigned            netrc:1;       /* may use ~/.netrc */
@@ -395,7 +396,7 @@ struct xet_cli_range_fetch_s {
     size_t                  passed;    /* number of complete uses */
 
     uint32_t                chunk;     /* index of the next chunk */
-    uint32_t                placed;    /* chunks before this were passed on */
+    uint32_t                placed;    /* first chunk not passed on yet */
     uint64_t                pos;       /* xorb offset of the next chunk */
     int                     rc;        /* result of the write handler */
     unsigned                running:1;
@@ -483,15 +484,17 @@ typedef struct {
     /* set by the caller */
 
     xet_hash_t             hash;
-    uint64_t               first;      /* first byte */
-    uint64_t               end;        /* exclusive, or ..._ALL */
+    uint64_t               first;      /* first requested byte */
+    uint64_t               end;        /* end of the requested bytes, or
+                                          XET_CLI_DOWNLOAD_ALL */
     uint64_t               most;       /* maximum size of the file, or
-                                          ..._ALL */
+                                          XET_CLI_DOWNLOAD_ALL */
     const char            *name;       /* file name, for messages */
     uint64_t               parallel;   /* number of parallel transfers */
     const char            *list;       /* name of the list that has the size in
                                           most, for a message; or NULL */
-    const uint8_t           *sha256;   /* NULL unless whole and ordered */
+    const uint8_t           *sha256;   /* expected SHA-256, or NULL; only for a
+                                          whole file with ordered set */
     xet_cli_download_sum_t  *sum;      /* only add up the plans, do not fetch;
                                           or NULL */
     unsigned               ordered:1;  /* call the sink in order */
@@ -553,7 +556,7 @@ typedef struct {
     uint64_t               size;
     const uint8_t         *sha256;     /* NULL: unknown */
     unsigned               executable:1;
-    unsigned               given:1;    /* path was given, and may be a pipe */
+    unsigned               given:1;    /* given by the user; may be a pipe */
 } xet_cli_want_t;
 
 /* Downloads the file "want" to want->path, with the options of "xet get". */
@@ -590,7 +593,7 @@ int xet_cli_get_tree_refused(const xet_cli_get_tree_t *g);
 /*
  * Gets the size of a file in bytes, with a HEAD request to its files route.
  * Returns XET_CLI_OK or XET_CLI_INTERRUPTED.  On a failure, calls
- * xet_cli_http_fail() and returns its exit code; with quiet, returns
+ * xet_cli_http_fail() and returns its exit code; if quiet is set, returns
  * XET_CLI_FAULT and prints nothing.
  */
 int xet_cli_download_size(xet_cli_http_t *h, const xet_hash_t *hash,
@@ -637,11 +640,11 @@ typedef struct {
 
 
 /*
- * Fetches a whole file to the name target in a folder, and applies want,
- * unless want is NULL.  With now, the file is synced and renamed to target
- * immediately.  Otherwise the caller must call xet_cli_part_name() after a
- * sync, which many parts can share.  A part that was not renamed is resumed by
- * the next download.
+ * Fetches a whole file to the name "target" in a folder.  If want is not NULL,
+ * also checks and sets what want specifies.  If now is set, the file is synced
+ * and renamed to target immediately.  Otherwise the caller must call
+ * xet_cli_part_name() after a sync, which many parts can share.  A part that
+ * was not renamed is resumed by the next download.
  *
  * Returns XET_CLI_OK, or an exit code after printing the error.  On an error
  * both files are removed, or kept for the next run if the failure may be
@@ -659,11 +662,12 @@ int xet_cli_part_mode(int fd, const char *name);
 
 /*
  * xet_cli_part_name() renames a part file to its target and removes the state
- * file; with sync, the folder is synced.  Returns XET_CLI_OK, or XET_CLI_ERROR
- * after printing the error; then the caller must call xet_cli_part_stop().
+ * file; if sync is set, it syncs the folder.  Returns XET_CLI_OK, or
+ * XET_CLI_ERROR after printing the error; then the caller must call
+ * xet_cli_part_stop().
  *
- * xet_cli_part_stop() removes both files.  With keep, both files are kept for
- * the next run if they have any chunks, and a message is printed.
+ * xet_cli_part_stop() removes both files.  If keep is set and the files have
+ * any chunks, it keeps both files for the next run and prints a message.
  */
 int xet_cli_part_name(xet_cli_part_t *p, int sync);
 void xet_cli_part_stop(xet_cli_part_t *p, int keep);
@@ -719,9 +723,9 @@ FILE *xet_cli_tree_open(const xet_cli_tree_t *t, const char *path,
     int *executable);
 
 /*
- * Opens the folder of a path; with make, creates missing folders.  Sets *base
- * to the last part of the path, not copied.  Returns a descriptor, which the
- * caller must close; or -1 with errno, and prints nothing.
+ * Opens the folder of a path; if make is set, creates missing folders.  Sets
+ * *base to the last part of the path, not copied.  Returns a descriptor, which
+ * the caller must close; or -1 with errno, and prints nothing.
  */
 int xet_cli_tree_parent(int root, const char *path, int make,
     const char **base);
@@ -761,8 +765,9 @@ typedef struct {
 
 
 /*
- * Appends a copy of a list.  With resumed, an earlier run has sent the xorb.
- * Returns XET_CLI_OK, or XET_CLI_ERROR after printing an out-of-memory error.
+ * Appends a copy of a list.  resumed is set if an earlier run has sent the
+ * xorb.  Returns XET_CLI_OK, or XET_CLI_ERROR after printing an out-of-memory
+ * error.
  */
 int xet_cli_xorbs_add(xet_cli_xorbs_t *x, const xet_xorb_list_t *list,
     int resumed);
@@ -820,7 +825,7 @@ void xet_cli_journal_add(xet_cli_journal_t *j, const xet_xorb_list_t *xorb);
 /* Removes all records. */
 void xet_cli_journal_reset(xet_cli_journal_t *j);
 
-/* Closes the journal; with done also removes the file. */
+/* Closes the journal; if done is set, also removes the file. */
 void xet_cli_journal_close(xet_cli_journal_t *j, int done);
 
 

@@ -215,11 +215,10 @@ int xet_cli_store_note(xet_cli_store_t *s, const xet_hash_t *hash,
 int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
 
 /*
- * Takes a lock until the session ends.  Without restore, the lock is shared,
- * for verbs that read or change many rows and copies.  With restore, the lock
- * is exclusive: no such verb can run during a restore.  Returns XET_CLI_OK, or
- * XET_CLI_ERROR after printing the error, if another session holds a
- * conflicting lock.
+ * Takes a lock until the session ends.  Verbs that read or change many rows and
+ * copies share the lock.  If restore is set, the lock is exclusive: none of
+ * these verbs can run during a restore.  Returns XET_CLI_OK, or XET_CLI_ERROR
+ * after printing the error, if another session holds a conflicting lock.
  */
 int xet_cli_store_enter(xet_cli_pg_t *pg, int restore);
 

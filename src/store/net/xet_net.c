@@ -376,10 +376,10 @@ xet_net_seek(void *arg, curl_off_t offset, int origin)
 
 
 /*
- * Called for each header line, also of 1xx responses, and each trailer line.
- * Limits their total size, since libcurl does not limit their number.  Refuses
- * transfer codings other than "chunked", which libcurl would decode even
- * though the request does not accept them.
+ * Called for each header line, including those of 1xx responses, and for each
+ * trailer line.  Limits the total size of these lines, since libcurl does not
+ * limit their number.  Refuses transfer codings other than "chunked", which
+ * libcurl would decode even though the request does not accept them.
  */
 
 static size_t

@@ -160,7 +160,10 @@ xet_net_rc_t xet_net_start(xet_net_t *net, xet_net_request_t *r);
  */
 const char *xet_net_step(xet_net_t *net, int wait, unsigned *n);
 
-/* Wakes up a waiting step.  Only this function may be called in any thread. */
+/*
+ * Wakes up a step that waits.  Unlike the other functions, this function may
+ * be called in any thread.
+ */
 void xet_net_wakeup(xet_net_t *net);
 
 /* Ends a pause: calls write for the paused bytes and for later bytes. */

@@ -104,7 +104,7 @@ typedef struct {
 
 typedef enum {
     XET_S3_OK = 0,
-    XET_S3_NOT_FOUND,                  /* no such object, or upload */
+    XET_S3_NOT_FOUND,                  /* no such object or upload */
     XET_S3_SHORT,                      /* the object is too short */
     XET_S3_EXISTS,                     /* 412: the object exists */
     XET_S3_AWAY,                       /* temporary: no response, 5xx, slow
@@ -113,7 +113,7 @@ typedef enum {
     XET_S3_NO_BUCKET,
     XET_S3_FULL,                       /* quota exceeded, or 507 */
     XET_S3_BAD,                        /* other or truncated response */
-    XET_S3_LOCAL,                      /* local: memory, descriptors, a file */
+    XET_S3_LOCAL,                      /* local failure, e.g. out of memory */
     XET_S3_CONF,                       /* bad configuration, keys or name */
     XET_S3_ENDED                       /* xet_s3_stop() was called */
 } xet_s3_rc_t;
@@ -311,7 +311,7 @@ xet_s3_rc_t xet_s3_upload_ready(xet_s3_upload_t *upload, int fd,
 xet_s3_rc_t xet_s3_upload_finish(xet_s3_upload_t *upload, const char *name,
     int fd, uint64_t size, int only_new, xet_s3_error_t *error);
 
-/* Returns whether a request was already sent under the name. */
+/* Returns whether the upload has already sent a request under its name. */
 int xet_s3_upload_begun(xet_s3_upload_t *upload);
 
 /*

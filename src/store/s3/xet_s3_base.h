@@ -97,7 +97,7 @@ typedef struct {
     xet_s3_keys_t    keys;
     unsigned         generation;       /* incremented for new keys */
     uint64_t         loaded;           /* time of the last read, ms */
-    char             day[XET_SIGV4_DAY_LEN + 1];   /* the day of key */
+    char             day[XET_SIGV4_DAY_LEN + 1];   /* date of the key */
     uint8_t          key[XET_SIGV4_KEY_LEN];       /* derived from secret */
 } xet_s3_credentials_t;
 
@@ -165,7 +165,7 @@ struct xet_s3_transfer_s {
     unsigned char         *buf;        /* gets the body of a 2xx, or NULL */
     size_t                 size;
     size_t                 most;       /* maximum size of any other body */
-    uint64_t               deadline;   /* ms */
+    uint64_t               deadline;   /* ms, by xet_s3_time_ms() */
     unsigned               again;      /* this is a retry */
 
     /* the response */

@@ -14,7 +14,7 @@
 #include "xet_s3_breaker.h"
 
 
-#define XET_S3_BREAKER_PAUSE  1000     /* ms */
+#define XET_S3_BREAKER_PAUSE  1000     /* ms between two trials */
 
 
 xet_s3_breaker_t

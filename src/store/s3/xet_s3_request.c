@@ -20,11 +20,11 @@
 #include "xet_s3_verdict.h"
 
 
-#define XET_S3_REQUEST_PAUSE      50           /* ms */
+#define XET_S3_REQUEST_PAUSE      50           /* first pause, ms */
 #define XET_S3_REQUEST_PAUSE_MAX  2000
 #define XET_S3_REQUEST_TRIAL      5000         /* ms, timeout of a trial */
 #define XET_S3_REQUEST_DENIED     3            /* maximum retries if denied */
-#define XET_S3_REQUEST_SKEW       240          /* s; S3 allows 900 */
+#define XET_S3_REQUEST_SKEW       240          /* maximum skew, s; S3: 900 */
 #define XET_S3_REQUEST_EMPTY                                                  \
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 

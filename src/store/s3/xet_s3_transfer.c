@@ -25,7 +25,7 @@
 
 #define XET_S3_TRANSFER_BUFFER  (128 * 1024)
 #define XET_S3_TRANSFER_GRACE   1000           /* shutdown grace period, ms */
-#define XET_S3_TRANSFER_POLL    1000           /* ms */
+#define XET_S3_TRANSFER_POLL    1000           /* longest wait of a step, ms */
 
 
 struct xet_s3_transfers_s {
@@ -40,7 +40,7 @@ struct xet_s3_transfers_s {
     xet_net_t            *net;         /* any thread may wake it up */
 
     xet_s3_transfer_t    *running;     /* used only by the thread */
-    uint32_t              n;           /* length of running; atomic */
+    uint32_t              n;           /* running transfers; atomic */
 
     xet_s3_report_pt      report;
     xet_net_conf_t        conf;

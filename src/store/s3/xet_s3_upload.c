@@ -51,14 +51,14 @@ struct xet_s3_upload_s {
     EVP_MD_CTX      *md;               /* hash of the current part */
     uint64_t         hashed;           /* hashed bytes of the file */
     size_t           len;              /* hashed bytes of the current part */
-    int              fd;               /* duplicate of the caller's, or -1 */
+    int              fd;               /* duplicate of the caller's fd, or -1 */
 
     pthread_mutex_t  lock;             /* protects the members below */
     pthread_cond_t   cond;             /* signaled when flying is 0 */
     unsigned         flying;           /* requests in flight */
     unsigned         begun:1;
     unsigned         ended:1;          /* the object exists */
-    unsigned         dropped:1;        /* the owner has destroyed it */
+    unsigned         dropped:1;        /* the owner has destroyed the upload */
     unsigned         unsure:1;         /* the object may exist; owner only */
 
     xet_s3_part_t   *parts;
@@ -480,7 +480,10 @@ xet_s3_upload_piece(xet_s3_upload_t *u, size_t i)
 }
 
 
-/* Called with the lock held, like xet_s3_upload_part(). */
+/*
+ * Starts the upload in the background.  Like xet_s3_upload_part(), called with
+ * the lock held.
+ */
 
 static void
 xet_s3_upload_begin(xet_s3_upload_t *u)

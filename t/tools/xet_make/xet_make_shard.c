@@ -241,7 +241,7 @@ xet_make_sha256(xet_buf_t *b, const char *hex)
 
 /*
  * The file's block precedes its terms, but its hash is known only after the
- * terms, so they are first built in a separate buffer.
+ * terms, so the terms are first built in a separate buffer.
  */
 
 static json_t *
