@@ -2,7 +2,7 @@ package Test::Xet;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A private nginx with the module and a private PostgreSQL for one test.
+# Runs a private nginx with the module and a private PostgreSQL for one test.
 #
 #     use Test::More;
 #     use Test::Xet;
@@ -68,7 +68,7 @@ delete @ENV{ grep { /^PG/ } keys %ENV };
 
 my @live;
 
-# Options:
+# Creates a test, which run() starts.  Options:
 #
 #     conf        complete nginx.conf instead of the default, with %%...%%
 #     main, http, server  lines to add at these levels

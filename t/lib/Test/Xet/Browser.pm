@@ -2,7 +2,7 @@ package Test::Xet::Browser;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A headless Chromium, controlled over a pipe (the DevTools protocol).
+# Controls a headless Chromium over a pipe (the DevTools protocol).
 #
 #     my $b = Test::Xet::Browser->new();    # undef: not installed
 #     my $b = Test::Xet::Browser->new('--host-rules=MAP a.example 127.0.0.1');
@@ -199,7 +199,7 @@ sub screenshot {
 		{ captureBeyondViewport => \1 })->{data}));
 }
 
-# Returns [ role, name ] of every element that a screen reader meets.
+# Returns [ role, name ] of every element that a screen reader reads.
 
 sub accessible {
 	my ($self) = @_;

@@ -45,7 +45,8 @@ sub scratch {
 	return "$dir/" . ++$n;
 }
 
-# For tests with thousands of commands: runs all commands in one process.
+# Starts a process that runs all later commands.  Tests with thousands of
+# commands would otherwise be slow.
 
 my %server;
 

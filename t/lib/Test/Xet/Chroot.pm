@@ -2,9 +2,9 @@ package Test::Xet::Chroot;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A small Debian system of the release that the test runs on, in its own
-# namespaces.  Processes started in it are invisible outside, have no network
-# route to the outside, and end when it stops.
+# Runs a small Debian system in its own namespaces, of the release that the
+# test runs on.  Processes of this system are invisible outside, have no
+# network route to the outside, and end when it stops.
 #
 #     my $c = Test::Xet::Chroot->new();
 #     plan(skip_all => $c->{lacks}) if $c->{lacks};
@@ -57,7 +57,7 @@ sub new {
 	return $self;
 }
 
-# Returns why a chroot is not possible here, or false.
+# Returns the reason why no chroot is possible here; undef if it is possible.
 
 sub lacks {
 	my ($self) = @_;
@@ -155,7 +155,8 @@ sub bootstrap {
 	});
 }
 
-# Uses the network of the system; the layer is discarded, so nothing is synced.
+# Configures the chroot to use the network of the system, and dpkg not to sync
+# files, because the layer is discarded.
 
 sub configure {
 	my ($self, $dir, @sources) = @_;

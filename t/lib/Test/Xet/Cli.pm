@@ -2,7 +2,7 @@ package Test::Xet::Cli;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The command line client, run as a program.
+# Runs the command line client as a program.
 #
 #     my $r = xet($t, 'put', '--json', $file);
 #

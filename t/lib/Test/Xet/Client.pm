@@ -2,8 +2,8 @@ package Test::Xet::Client;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A small protocol client that shares no code with the core except LZ4
-# decoding.  It trusts nothing: it checks every property of a reconstruction
+# Implements a small protocol client that shares no code with the core except
+# LZ4 decoding.  It trusts nothing: it checks every property of a reconstruction
 # that a real client relies on.
 
 use warnings;

@@ -2,9 +2,8 @@ package Test::Xet::Copies;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Methods of Test::Xet for the copies of xorbs in a test's store, a folder or a
-# bucket.  They list, read, damage, create and remove copies without telling the
-# server.
+# Lists, reads, damages, creates and removes copies of xorbs in a test's store,
+# a folder or a bucket, without telling the server.  Methods of Test::Xet.
 #
 #     my ($name) = $t->copies($hash);       # xorbs/default/ab/<hash>.<copy id>
 #     my $name = $t->copy($hash);           # the only one
@@ -34,7 +33,7 @@ use Test::More ();
 use Test::Xet::Process qw/ slurp spew wait_for /;
 use Test::Xet::State ();
 
-# Returns the prefix of all keys of the store, if it is a bucket.
+# Returns the prefix of all keys in the bucket of a store.
 
 sub PREFIX { return 'a/prefix/' }
 

@@ -2,8 +2,8 @@ package Test::Xet::Crowd;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Background processes of a test.  Each process repeats one operation until it
-# is told to stop, and records its results in files.
+# Runs background processes of a test.  Each process repeats one operation until
+# it is told to stop, and records its results in files.
 #
 #     use parent 'Test::Xet::Crowd';
 #
@@ -23,6 +23,8 @@ use POSIX ();
 use Test::Xet::Bytes;
 use Test::Xet::Process qw/ spew /;
 
+# Options:
+#
 #     files   { name => path }: creates these files, empty; each name becomes
 #              a member of the object, as all other options do
 

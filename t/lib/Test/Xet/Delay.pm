@@ -2,7 +2,7 @@ package Test::Xet::Delay;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A proxy to PostgreSQL that delays the responses, as a network between two
+# Runs a proxy to PostgreSQL that delays the responses, as a network between two
 # machines would.
 #
 #     my $way = Test::Xet::Delay->new($pg->socket_dir(), $t->dir() . '/way');
@@ -68,7 +68,7 @@ sub seconds {
 }
 
 # --------------------------------------------------------------------------
-# the program: data that is not yet due waits in a queue of its connection
+# the proxy process: data that is not yet due waits in a queue of its connection
 
 sub serve {
 	my ($path, $to, $delay) = @_;

@@ -2,7 +2,7 @@ package Test::Xet::Edge;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An edge server with conf/edge.conf unchanged, in a folder of its own, for an
+# Runs an edge server with conf/edge.conf unchanged, in its own folder, for an
 # origin of the test.
 #
 #     my $edge = Test::Xet::Edge::edge($origin, http => '...');

@@ -2,8 +2,8 @@ package Test::Xet::Failover;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A primary and its standby that change roles during uploads and reads.  All
-# acknowledged uploads are recorded.
+# Runs a primary and its standby, which change roles during uploads and reads.
+# All acknowledged uploads are recorded.
 #
 #     my $f = Test::Xet::Failover->new($t);     # a Test::Xet, not yet run
 #
@@ -32,6 +32,8 @@ use Time::HiRes qw/ sleep time /;
 use Test::Xet::HTTP;
 use Test::Xet::Process qw/ root slurp spew wait_for /;
 
+# Options:
+#
 #     uploads  number of processes that upload, 2
 #     reads    number of processes that read, 1
 #     rewind   rebuild the old primary by pg_rewind, else by pg_basebackup

@@ -2,7 +2,7 @@ package Test::Xet::Files;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Files for tests of GET files/{file}: builds them of the terms that a test
+# Registers files for tests of GET files/{file}, with the terms that a test
 # gives, and checks the responses as plain HTTP.
 
 use warnings;

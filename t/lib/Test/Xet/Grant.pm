@@ -2,7 +2,7 @@ package Test::Xet::Grant;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Upload grants, used as clients use them.
+# Requests and uses upload grants as clients do.
 
 use warnings;
 use strict;
@@ -40,7 +40,7 @@ sub commit_path {
 	return "/v1/xorb-commits/default/$xorb->{hash}/grant/$grant->{id}";
 }
 
-# Returns the CRC-64/NVME as a decimal number.
+# Returns the CRC-64/NVME of the bytes as a decimal number.
 
 sub crc64 {
 	my ($bytes) = @_;

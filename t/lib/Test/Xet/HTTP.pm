@@ -2,9 +2,9 @@ package Test::Xet::HTTP;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A raw HTTP/1.1 client, for requests that no proper client would send.  An
-# object is a connection.  A request may be sent in pieces.  Every wait has a
-# timeout.
+# Implements a raw HTTP/1.1 client, for requests that no proper client would
+# send.  An object is a connection.  A request may be sent in pieces.  Every
+# wait has a timeout.
 #
 #     my $r = Test::Xet::HTTP->request(8080, 'GET', '/', { Range => '...' });
 #
@@ -30,6 +30,8 @@ use Test::Xet::Secrets;
 
 my $default_timeout = 10;
 
+# Opens a connection to a port.  Options:
+#
 #     timeout  seconds for each response and each send
 #     connect  seconds for the connection attempt
 #     addr     address of the server, 127.0.0.1

@@ -2,8 +2,8 @@ package Test::Xet::Hub;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Several servers, and a Hub in front of them (t/clients/hub_shim.py), for the
-# real clients.
+# Runs several servers, and a Hub in front of them (t/clients/hub_shim.py), for
+# tests with real clients.
 #
 #     my $t = Test::Xet->new(conf => '');
 #     Test::Xet::Hub::prepare($t);
@@ -247,7 +247,8 @@ sub node {
 	return hf_xet_wait($fh);
 }
 
-# Like node(), but in a browser, on a page whose origin is the Hub.
+# Runs the client of node() in a browser instead of Node.js, on a page whose
+# origin is the Hub.
 
 sub browser {
 	my ($self, @args) = @_;

@@ -2,9 +2,10 @@ package Test::Xet::Load;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Random clients of several nodes.  They upload files by PUT, and as xorbs and
-# shards, with each request to another node.  They also send the same bytes to
-# several nodes at the same time, read, and delete.  All responses are recorded.
+# Runs random clients of several nodes.  They upload files by PUT, and as xorbs
+# and shards, with each request to another node.  They also send the same bytes
+# to several nodes at the same time, read, and delete.  All responses are
+# recorded.
 #
 #     my $l = Test::Xet::Load->new($t, tokens => { NAME => token });
 #
@@ -31,6 +32,8 @@ use Test::Xet::Bytes;
 use Test::Xet::HTTP;
 use Test::Xet::Process qw/ slurp spew /;
 
+# Options:
+#
 #     tokens  { name => token }, tokens of the repos that receive uploads
 #     pool    files of make(), to send as xorbs and shards
 #     base    path of the API, /api

@@ -15,7 +15,7 @@ use parent 'Exporter';
 
 our @EXPORT = qw/ metrics parse_metrics /;
 
-# Returns the metrics.  Takes the options of get().
+# Returns { name and labels => value }.  Takes the options of get().
 
 sub metrics {
 	my ($t, %o) = @_;

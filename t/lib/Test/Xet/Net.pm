@@ -2,7 +2,7 @@ package Test::Xet::Net;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Simulated machines: network namespaces with one address each, on a bridge in
+# Simulates machines by network namespaces with one address each, on a bridge in
 # a namespace that the test process has entered.  The machines are invisible
 # outside, and end with the test.
 #
@@ -29,7 +29,8 @@ use Test::More ();
 
 use Test::Xet::Process qw/ reap run_command spawn wait_for /;
 
-# No conflict with other networks: the namespace is private.
+# The addresses can't conflict with other networks, because the namespace is
+# private.
 
 my $prefix = '10.77.0';
 
@@ -49,7 +50,7 @@ sub enter {
 		or die "unshare: $!\n";
 }
 
-# Returns why machines are not possible here, '' if they are.
+# Returns the reason why no machines are possible here; '' if they are possible.
 
 sub lacks {
 	return 'namespaces need root' if $> != 0;

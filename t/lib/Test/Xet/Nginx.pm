@@ -13,10 +13,12 @@ use Test::Xet::Process qw/
 	wait_for
 /;
 
-#     dir     the prefix
+# Options:
+#
+#     dir     the prefix of nginx, a folder
 #     module  module to load, unless it is linked in
 #     env     additional environment variables
-#     prefix  [ ... ], a command prefix
+#     prefix  [ ... ], words to put before the nginx command
 
 sub new {
 	my ($class, %o) = @_;
@@ -45,7 +47,7 @@ sub module {
 	die "no module at $module: run make first\n";
 }
 
-# Returns user and group of the workers, if the test is root.
+# Returns the user and group of the workers if the test runs as root.
 
 sub user {
 	return () if $> != 0;

@@ -2,7 +2,7 @@ package Test::Xet::Origin;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A fake origin: it records the requests that reach it, complete or truncated.
+# Runs a fake origin, which records all requests, complete or truncated.
 #
 #     my $origin = Test::Xet::Origin->new($port, rate => 1 << 20);
 #     ...
@@ -107,7 +107,7 @@ sub fresh {
 }
 
 # --------------------------------------------------------------------------
-# the process
+# the process of the origin
 
 sub serve {
 	my ($port, $file, %o) = @_;
@@ -142,7 +142,7 @@ sub record {
 	close($fh);
 }
 
-# Serves a connection; writes no record if it has no request.
+# Serves a connection; writes no record if the client sends no request.
 
 sub exchange {
 	my ($client, %o) = @_;

@@ -2,8 +2,9 @@ package Test::Xet::Postgres;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A private PostgreSQL cluster on a Unix socket.  It is copied from a template
-# cluster that already has the schema and is built once per schema version.
+# Runs a private PostgreSQL cluster on a Unix socket.  The cluster is copied
+# from a template cluster that has the schema and is built once per schema
+# version.
 
 use warnings;
 use strict;
@@ -19,10 +20,12 @@ use Test::Xet::Process qw/
 /;
 use Test::Xet::Postgres::Session;
 
-# raise it when make_template() or init() change
+# version of the template: raise it when make_template() or init() change
 
 my $recipe = 1;
 
+# Options:
+#
 #     dir      short path for the cluster, its socket and its log
 #     durable  1: fsync on
 #     conf     additional lines of postgresql.conf

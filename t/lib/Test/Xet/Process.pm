@@ -2,7 +2,7 @@ package Test::Xet::Process;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Processes, ports and waiting, for every part of the harness.
+# Starts, watches and ends processes, and reserves ports, for the whole harness.
 
 use warnings;
 use strict;

@@ -2,8 +2,9 @@ package Test::Xet::Program;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# An object that owns a program started by spawn(); {pid} is its process id.
-# The program ends on request, or when the object is destroyed.
+# Provides a base class for objects that own a program started by spawn(); {pid}
+# is its process id.  The program ends on request, or when the object is
+# destroyed.
 
 use warnings;
 use strict;

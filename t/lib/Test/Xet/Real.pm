@@ -2,7 +2,7 @@ package Test::Xet::Real;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The real clients, run as programs: hf_xet (t/clients/hf_xet_run.py) and
+# Runs the real clients as programs: hf_xet (t/clients/hf_xet_run.py) and
 # @huggingface/hub (t/clients/hub_blob.mjs).
 
 use warnings;
@@ -134,7 +134,8 @@ sub run_xtool {
 		@args) == 0;
 }
 
-# Returns the newer Node.js that t/clients/setup.sh installs, else the system's.
+# Returns the command of the newer Node.js that t/clients/setup.sh installs, or
+# else of the system's Node.js.
 
 sub node_program {
 	my $newer = build() . '/npm/node_modules/.bin/node';

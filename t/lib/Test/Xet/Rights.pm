@@ -2,8 +2,8 @@ package Test::Xet::Rights;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Tests of access rights: sends requests for every route and method, as every
-# kind of caller, and compares the responses with t/rights/expect.def.
+# Tests access rights: sends requests for every route and method, as every kind
+# of caller, and compares the responses with t/rights/expect.def.
 #
 #     my $rights = Test::Xet::Rights->new($t, hub => 'hub',
 #         api => { '/api' => 'repo', '/cas' => 'repo' });
@@ -32,10 +32,10 @@ package Test::Xet::Rights;
 #     brief    1: tests some callers, one version of each route, no HEAD
 #     through  [ server, port ] that gets the requests; $t creates the data
 #
-# A row of the table is several results.  All callers get the response that the
-# table states.  No response reveals anything about a thing to a caller without
-# access to that thing.  Hidden and missing things give the same response.  A
-# rejected request changes nothing.
+# A row of the table gives several results of the test.  All callers get the
+# response that the table states.  No response reveals anything about a thing
+# to a caller without access to that thing.  Hidden and missing things give the
+# same response.  A rejected request changes nothing.
 
 use warnings;
 use strict;
@@ -278,7 +278,7 @@ sub letter {
 }
 
 # --------------------------------------------------------------------------
-# a row
+# testing a row of the table
 
 sub row {
 	my ($self, $place, $matrix, $route) = @_;
@@ -591,7 +591,7 @@ sub plain {
 }
 
 # --------------------------------------------------------------------------
-# what no row covers
+# methods and URLs that no row of the table covers
 
 # Checks that the other methods of a path return nothing and change nothing.
 

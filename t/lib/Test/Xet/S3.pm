@@ -2,8 +2,8 @@ package Test::Xet::S3;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A private S3-compatible store on a port of 127.0.0.1, with a bucket.  All of
-# the servers check signatures.
+# Runs a private S3-compatible store on a port of 127.0.0.1, with a bucket.  All
+# supported servers check signatures.
 #
 #     my $s3 = Test::Xet::S3->new(dir => $t->dir() . '/s3');
 #
@@ -157,8 +157,8 @@ sub write_credentials {
 }
 
 # --------------------------------------------------------------------------
-# the process; each server's class defines how to run it, and may override
-# everything
+# the server process; each server's class defines how to run it, and may
+# override all methods
 
 #     lacks()    returns why the server can't run here
 #     prepare()  writes the files that it needs, before its first start

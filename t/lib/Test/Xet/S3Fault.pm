@@ -2,7 +2,7 @@ package Test::Xet::S3Fault;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A proxy that injects faults between a client and a store.  It changes no
+# Runs a proxy that injects faults between a client and a store.  It changes no
 # headers, not even Host, so signatures stay valid.
 #
 #     my $fault = Test::Xet::S3Fault->new($s3, dir => $t->dir() . '/fault');

@@ -2,8 +2,8 @@ package Test::Xet::Secrets;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The secrets that a test sent or received: signatures of URLs, and tokens.
-# None of them may be in a log of nginx at the end of the test.
+# Records the secrets that a test sent or received: signatures of URLs, and
+# tokens.  No secret may be in a log of nginx at the end of the test.
 #
 #     note_secrets($text);
 #     my @lines = secrets_in($file);

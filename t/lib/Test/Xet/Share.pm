@@ -2,8 +2,8 @@ package Test::Xet::Share;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A folder as an NFS client sees it: a FUSE file system over the folder that
-# notices changes by other machines as late as such a client does.
+# Mounts a folder as an NFS client would see it: a FUSE file system over the
+# folder that notices changes by other machines as late as such a client does.
 #
 #     Test::Xet::Net->enter();          # private mounts
 #
@@ -39,7 +39,7 @@ use Time::HiRes qw/ time /;
 
 use Test::Xet::Process qw/ own owned reap slurp spew wait_for /;
 
-# Returns why a share is not possible here, '' if it is possible.
+# Returns the reason why no share is possible here; '' if it is possible.
 
 sub lacks {
 	return 'no /dev/fuse' unless -w '/dev/fuse';
@@ -48,6 +48,8 @@ sub lacks {
 	return '';
 }
 
+# Options:
+#
 #     cache     seconds that attributes and names are cached, 30
 #     negative  seconds that missing names are cached, 30
 #     hard      1: files that are removed while open are not renamed

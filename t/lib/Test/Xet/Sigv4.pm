@@ -2,9 +2,9 @@ package Test::Xet::Sigv4;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A second implementation of AWS Signature Version 4 for S3 requests.  Tests
-# use it to send requests that our client never sends.  It shares no code with
-# the implementation under test.
+# Implements AWS Signature Version 4 for S3 requests, and shares no code with
+# the implementation under test.  Tests use it to send requests that our client
+# never sends.
 #
 #     my $r = sign({ method => 'GET', host => '127.0.0.1:9000',
 #         path => "/bucket/a b", query => { partNumber => 1 },

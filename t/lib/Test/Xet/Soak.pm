@@ -2,8 +2,9 @@ package Test::Xet::Soak;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Two nodes share one store and one database, and get concurrent requests in an
-# order that the seed determines.  See t/soak/soak.pl.
+# Runs two nodes that share one store and one database, and sends them
+# concurrent requests in an order that the seed determines.  See
+# t/soak/soak.pl.
 #
 # A request is
 #
@@ -37,6 +38,8 @@ use Test::Xet::Soak::Collect;
 use Test::Xet::Soak::Model;
 use Test::Xet::Soak::Random;
 
+# Options:
+#
 #     mode      mode of the model
 #     seed, subjects, part_steps
 #     without   { operation or fault to leave out => 1 }
@@ -111,7 +114,8 @@ sub break {
 	$t->sql($text);
 }
 
-# Returns directives that an operator may have enabled for other pages.
+# Returns directives of filters that an operator may have enabled for other
+# pages.
 
 sub filters {
 	return ('gzip on;', 'gzip_types *;', 'gzip_min_length 1;',

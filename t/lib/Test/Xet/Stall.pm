@@ -10,6 +10,8 @@ use strict;
 
 use Test::Xet::Process qw/ root run_command spew wait_for /;
 
+# Options:
+#
 #     dir  folder of the test
 
 sub new {

@@ -2,8 +2,8 @@ package Test::Xet::State;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Methods of Test::Xet that report descriptors and memory of the workers, and
-# check that a test leaves no files, descriptors or sessions.
+# Reports descriptors and memory of the workers, and checks that a test leaves
+# no files, descriptors or sessions.  Methods of Test::Xet.
 
 use warnings;
 use strict;
@@ -91,7 +91,7 @@ sub sessions {
 }
 
 # --------------------------------------------------------------------------
-# what must not be left; check() of Test::Xet calls these
+# checks at the end of a test, called by check() of Test::Xet
 
 sub check_fds {
 	my ($self) = @_;

@@ -12,7 +12,7 @@ package Test::Xet::Table;
 #     $table->program('curl', { prints => qr/hello/ }, 'curl', ...);
 #     $table->script('Python', {}, $table->python(), 'hub_table.py', ...);
 #
-# Options of all three:
+# Options of hf(), program() and script():
 #
 #     machine  name of the machine whose caches it uses; by default a new one
 #     token    token of the client; hf_test by default, '' for none
@@ -112,7 +112,7 @@ sub requests {
 	return map { [ (split(/ /))[0 .. 3] ] } split(/\n/, $new);
 }
 
-# Returns the bytes uploaded to matching paths, with Xet or without.
+# Returns the number of bytes uploaded to matching paths, with Xet or without.
 
 sub sent {
 	my ($path, @requests) = @_;

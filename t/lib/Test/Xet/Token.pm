@@ -2,8 +2,8 @@ package Test::Xet::Token;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Repos separated by tokens, which the server itself issues to every caller; a
-# part of Test::Xet.
+# Configures a server whose repos are separated by tokens, which the server
+# itself issues to every caller.  A part of Test::Xet.
 #
 #     my $t = Test::Xet->new(Test::Xet::Token::repos());
 #
@@ -61,8 +61,8 @@ sub token_directive { return 'xet_token_key %%DIR%%/token.key;' }
 
 sub repo_api { return api('/api/', '') }
 
-# Returns %%CAS%% of a configuration, the API that a Hub's tokens give access
-# to.
+# Returns the text for %%CAS%% of a configuration: the API for which a Hub
+# issues tokens.
 
 sub cas { return api('/cas/', 'xet_api_base /cas;') }
 

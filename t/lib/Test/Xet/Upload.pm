@@ -123,7 +123,7 @@ sub put_file {
 }
 
 # Cuts data into xorbs.  A xorb is full at 64 MiB of data, as in hf_xet; if the
-# data is incompressible, it takes more than 64 MiB when stored.
+# data is incompressible, the stored size of the xorb exceeds 64 MiB.
 
 sub xorbs {
 	my ($data, %o) = @_;

@@ -2,7 +2,7 @@ package Test::Xet::HTTP::Response;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# One response, parsed incrementally and strictly.  Fields:
+# Parses one response, incrementally and strictly.  Fields of the object:
 #
 #     status, reason, version, headers (lower-case name => [ values ]), body
 #     raw       header and body as received

@@ -2,7 +2,7 @@ package Test::Xet::Postgres::Session;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A psql session that stays open, to hold a transaction or a lock.
+# Keeps a psql session open, to hold a transaction or a lock.
 
 use warnings;
 use strict;

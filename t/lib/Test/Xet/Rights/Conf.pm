@@ -2,8 +2,8 @@ package Test::Xet::Rights::Conf;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Configurations for the tests of access rights: the shipped ones, and recipes
-# from the documents, with the paths and ports of the test.
+# Provides configurations for the tests of access rights: the shipped ones, and
+# recipes from the documents, with the paths and ports of the test.
 #
 #     my $text = recipe($t, 'docs/hub.md', 'recipe: hub');
 #     my $text = recipe($t, 'docs/access.md', qr/^## Deletes\n/m);

@@ -2,9 +2,9 @@ package Test::Xet::Rights::World;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The data that the callers of the rights tests request: private and public
-# repos of a Hub and of the API.  Names, hashes, sizes and bytes of their files
-# are recognizable in any response.  A part of Test::Xet::Rights.
+# Creates the data that the callers of the rights tests request: private and
+# public repos of a Hub and of the API.  Names, hashes, sizes and bytes of their
+# files are recognizable in any response.  A part of Test::Xet::Rights.
 #
 # A scene is a private repo, a bucket of the same name, and the tokens and URLs
 # issued for it:

@@ -2,7 +2,7 @@ package Test::Xet::S3::Garage;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Garage, written in Rust, as a cluster of one node.
+# Runs Garage, which is written in Rust, as a cluster of one node.
 
 use warnings;
 use strict;

@@ -2,9 +2,9 @@ package Test::Xet::S3::Moto;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# moto, written in Python, behind t/clients/s3_moto.py, which adds the checks
-# that moto lacks.  Its objects are in memory, so the process is never stopped:
-# to simulate an outage, it closes its port and resets all connections.
+# Runs moto, which is written in Python, behind t/clients/s3_moto.py, which adds
+# the checks that moto lacks.  Objects are in memory, so the process is never
+# stopped: to simulate an outage, it closes its port and resets all connections.
 
 use warnings;
 use strict;

@@ -2,8 +2,8 @@ package Test::Xet::S3::Radosgw;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Ceph's gateway, with a monitor and one OSD that stores everything in memory.
-# Monitor and OSD keep running while the gateway is stopped.
+# Runs Ceph's gateway, with a monitor and one OSD that stores everything in
+# memory.  Monitor and OSD keep running while the gateway is stopped.
 
 use warnings;
 use strict;

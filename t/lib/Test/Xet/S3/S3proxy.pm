@@ -2,8 +2,9 @@ package Test::Xet::S3::S3proxy;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# s3proxy, written in Java, which stores objects in a folder.  It takes the
-# bucket name either from the path or from the host; here from the path.
+# Runs s3proxy, which is written in Java and stores objects in a folder.  It
+# takes the bucket name either from the path or from the host; here from the
+# path.
 
 use warnings;
 use strict;

@@ -2,7 +2,7 @@ package Test::Xet::S3::S3s;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# s3s-fs, written in Rust, which stores objects in a folder.
+# Runs s3s-fs, which is written in Rust and stores objects in a folder.
 
 use warnings;
 use strict;
@@ -34,7 +34,7 @@ sub command {
 		"$self->{dir}/data" ]);
 }
 
-# Restarts s3s with new keys: it accepts one key, given on its command line.
+# Restarts s3s with a new key: it accepts only the key on its command line.
 
 sub rekey {
 	my ($self) = @_;

@@ -2,9 +2,9 @@ package Test::Xet::Soak::Collect;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Methods of Test::Xet::Soak for the background of a run: collectors without a
-# grace period, the scrub, the audit log and the metrics.  At the end they check
-# that no unneeded data is left.
+# Runs collectors without a grace period and the scrub in the background of a
+# run, and checks the audit log and the metrics.  At the end, checks that no
+# unneeded data is left.  Methods of Test::Xet::Soak.
 
 use warnings;
 use strict;
@@ -161,8 +161,9 @@ sub copies {
 	return @files;
 }
 
-# Returns the id of the row of a xorb with this hash, or ''.  If a chunk is a
-# xorb of its own, its hash is a name, and knowing the hash proves nothing.
+# Returns the id of the row of a xorb with this hash, or ''.  The hash of a
+# chunk that is also a xorb is the name of that xorb, so knowing it proves
+# nothing.
 
 sub name_known {
 	my ($self, $hash) = @_;

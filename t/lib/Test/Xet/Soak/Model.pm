@@ -2,8 +2,8 @@ package Test::Xet::Soak::Model;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A model of who may read which files, which files must be readable, and what
-# the run has damaged.
+# Models who may read which files, which files must be readable, and what the
+# run has damaged.
 #
 # A subject has a chunk if it sent the chunk in any body, or may have sent it:
 # reading that chunk tells the subject nothing new.  A subject has brought a
@@ -149,8 +149,8 @@ sub seen {
 		&& $sees->{$_} ne 'no' } sort keys %$sees;
 }
 
-# Records an acknowledged registration: from then on the file is readable, even
-# if data was damaged before.
+# Records an acknowledged registration: after it the file is readable, even if
+# data was damaged before.
 
 sub acked_file {
 	my ($self, $subject, $file, $state) = @_;

@@ -2,9 +2,9 @@ package Test::Xet::Soak::Ops;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The operations of a run, methods of Test::Xet::Soak.  An operation returns a
-# list of phases, each a list of requests.  Its choices depend on the seed, the
-# step and earlier requests, never on a response.
+# Provides the operations of a run, as methods of Test::Xet::Soak.  An operation
+# returns a list of phases, each a list of requests.  Its choices depend on the
+# seed, the step and earlier requests, never on a response.
 
 use warnings;
 use strict;
@@ -22,7 +22,7 @@ my %weights = (
 	handover => 4
 );
 
-# Operations that never run concurrently with others.
+# Operations that never run concurrently with other operations, by weight.
 
 my %alone = (damage => 5, heal => 5, swap => 1);
 
@@ -566,8 +566,8 @@ sub op_drop {
 	return [ $req ];
 }
 
-# Three requests: a subject uploads a file, another subject registers it, and
-# the first one deletes it.
+# Makes a subject upload a file, another subject register it, and the first
+# subject delete it.
 
 sub op_handover {
 	my ($self, $rng, $world) = @_;
@@ -1001,7 +1001,7 @@ sub op_damage {
 	$self->touch_xorb($rng, $world, $xorb);
 }
 
-# Sends all damaged data again, each as a subject that has it.
+# Sends all damaged data again, each xorb as a subject that has it.
 
 sub op_heal {
 	my ($self, $rng, $world) = @_;
@@ -1036,7 +1036,7 @@ sub op_heal {
 	}
 }
 
-# Replaces the store by an empty folder, as a disk that is not mounted.  The
+# Replaces the store by an empty folder, as if its disk were not mounted.  The
 # server must not acknowledge data that is missing later.
 
 sub op_swap {

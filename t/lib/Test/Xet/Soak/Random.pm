@@ -2,8 +2,8 @@ package Test::Xet::Soak::Random;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Random numbers derived only from a label: a step of a run draws the same
-# numbers, whatever steps ran before.
+# Draws random numbers that depend only on a label: a step of a run draws the
+# same numbers, whatever steps ran before.
 
 use warnings;
 use strict;

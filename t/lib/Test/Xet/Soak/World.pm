@@ -2,18 +2,20 @@ package Test::Xet::Soak::World;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The data of one part of a run: chunks, each in several encodings, xorbs made
-# of the chunks, and files made of the xorbs.  Everything is derived from the
-# seed and the number of the part.
+# Creates the data of one part of a run: chunks, each in several encodings,
+# xorbs made of the chunks, and files made of the xorbs.  Everything is derived
+# from the seed and the number of the part.
 #
 #     chunks  { n, data, hash, len, records => { none, lz4, ... } }
-#     xorbs   { name, hash, chunks => [ ... ], root => of a file, or not }
-#     files   { name, hash, data, chunks => [ ... ], put => as above,
-#               terms => [ [ xorb, first chunk, end ] ], root => xorb }
+#     xorbs   { name, hash, chunks => [ ... ] }
+#     files   { name, hash, data, chunks => [ ... ], put,
+#               terms => [ [ xorb, first chunk, end ] ], root }
 #
-# The first {naturals} chunks are cut from streams by the server's own rule; the
-# rest are shorter, and cut anywhere.  If only the last chunk of a file is one
-# of the latter, a PUT of the file produces exactly these chunks.
+# The first {naturals} chunks are cut from streams by the server's own rule;
+# the other chunks are shorter, and cut anywhere.  put is true if all chunks of
+# the file except the last one are of the first kind: a PUT of the file then
+# produces exactly these chunks.  root is the xorb that contains exactly these
+# chunks.
 
 use warnings;
 use strict;
