@@ -69,7 +69,7 @@ void xet_key_begin(xet_key_file_t *f, xet_key_purpose_e purpose,
 
 /*
  * Reads the next key of the file and returns 1.  Returns 0 after the last key;
- * n is then the number of keys.  Returns -1 on errors and sets fault.
+ * f->n is then the number of keys.  Returns -1 on errors and sets f->fault.
  */
 int xet_key_next(xet_key_file_t *f);
 
@@ -578,8 +578,8 @@ void xet_mask_args(uint8_t *args, size_t len);
  */
 
 #define XET_SIGV4_KEY_LEN    32
-#define XET_SIGV4_DATE_LEN   16        /* 20261123T081206Z */
-#define XET_SIGV4_DAY_LEN    8         /* the day, 20261123 */
+#define XET_SIGV4_DATE_LEN   16        /* characters, 20261123T081206Z */
+#define XET_SIGV4_DAY_LEN    8         /* characters of the day, 20261123 */
 #define XET_SIGV4_PAIRS_MAX  32        /* arguments, or headers */
 
 #define XET_SIGV4_UNSIGNED   "UNSIGNED-PAYLOAD"
@@ -630,9 +630,9 @@ xet_status_t xet_sigv4_header(char *dst, size_t size, const xet_sigv4_t *r,
     const uint8_t *key, const char *id);
 
 /*
- * Writes all arguments of a presigned URL, which is valid for expires seconds
- * from the date: the arguments of r and the arguments of the signature, with
- * the session token, unless token is NULL or empty.
+ * Writes all arguments of a presigned URL, which is valid for "expires"
+ * seconds from r->date: the arguments of r, the arguments of the signature,
+ * and the session token, unless token is NULL or empty.
  */
 xet_status_t xet_sigv4_query(char *dst, size_t size, const xet_sigv4_t *r,
     const uint8_t *key, const char *id, const char *token, uint32_t expires);
@@ -652,7 +652,7 @@ typedef struct {
 } xet_bucket_rate_t;
 
 
-/* A bucket filled with zero bytes is empty. */
+/* A bucket.  A structure whose members are all 0 is an empty bucket. */
 
 typedef struct {
     double    level;               /* bytes, not negative */
@@ -660,7 +660,7 @@ typedef struct {
 } xet_bucket_t;
 
 
-/* Lets the bucket leak up to now, in ms; ignores a time in the past. */
+/* Lets the bucket leak up to the time now, in ms; ignores a past time. */
 void xet_bucket_leak(xet_bucket_t *b, const xet_bucket_rate_t *rate,
     uint64_t now);
 
@@ -673,7 +673,7 @@ void xet_bucket_leak(xet_bucket_t *b, const xet_bucket_rate_t *rate,
 uint64_t xet_bucket_put(xet_bucket_t *b, const xet_bucket_rate_t *rate,
     uint64_t now, uint64_t n);
 
-/* Corrects n bytes that were added earlier to the actual number of bytes. */
+/* Replaces n bytes that were added earlier with the actual number of bytes. */
 void xet_bucket_correct(xet_bucket_t *b, uint64_t n, uint64_t actual);
 
 

@@ -2,7 +2,8 @@
 /*
  * Derives a key for each purpose from one secret, by HKDF (RFC 5869).  A
  * derived key discloses nothing about the secret or about other derived keys.
- * No state; any number of threads.  OpenSSL's error queue is left unchanged.
+ * The function has no state; any number of threads may call it.  It leaves
+ * OpenSSL's error queue unchanged.
  */
 
 

@@ -626,8 +626,7 @@ xet_jwk_read_private(const uint8_t *pem, size_t len, xet_status_t *status)
 
 
 /*
- * Returns whether no other PEM block follows, because the keys of later blocks
- * would be ignored.
+ * Returns 0 if another PEM block follows, because its key would be ignored.
  */
 
 static int

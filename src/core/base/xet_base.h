@@ -321,9 +321,9 @@ unsigned xet_status_http(xet_status_t status);
 
 
 /*
- * Integers and text in byte buffers: little-endian integers, hex digits,
- * percent escapes, decimal numbers, classes of characters.  The caller must
- * check that the buffer is long enough.
+ * Functions that read and write byte buffers: little-endian integers, hex
+ * digits, percent escapes, decimal numbers, classes of characters.  The caller
+ * must check that the buffer is long enough.
  */
 
 static inline uint32_t
@@ -458,9 +458,9 @@ xet_percent_byte(const uint8_t **p, const uint8_t *end)
 
 /*
  * Sets *number to the value of len decimal digits, leading zeros allowed, and
- * returns 1.  Returns 0 when len is 0, for any other byte, and for a value of
- * more than 64 bits.  On failure *number is unchanged, except that a len of 0
- * sets it to 0.
+ * returns 1.  Returns 0 when len is 0, when a byte is not a digit, and when
+ * the value has more than 64 bits.  On failure *number is unchanged, except
+ * that a len of 0 sets it to 0.
  */
 
 static inline int
@@ -750,8 +750,8 @@ int xet_base64_decode(uint8_t *dst, const uint8_t *src, size_t len);
 
 
 /*
- * xet_range.c: range lists of HTTP (RFC 9110, section 14.1.2).  The only unit
- * is "bytes" (any case); numbers have no sign, and first <= last.  White space
+ * xet_range.c: HTTP range lists (RFC 9110, section 14.1.2).  The only unit is
+ * "bytes" (any case); numbers have no sign, and first <= last.  White space
  * around commas and empty list elements are accepted, as the RFC requires.  A
  * number over 2^63 - 1 is read as 2^63 - 1: both are past the end of any file.
  */

@@ -7,7 +7,8 @@
  * States:     the depth; one bit per level, set after the first element, since
  *             the next one then needs a comma; and whether a key was written
  *             and its value follows.  The writer does not record whether a
- *             level is an object or an array: the caller knows.
+ *             level is an object or an array; the caller must call the
+ *             matching functions.
  * Ownership:  the writer only borrows the buffer.
  * Threads:    one at a time.
  *

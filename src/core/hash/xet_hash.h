@@ -110,8 +110,8 @@ typedef struct {
 
 
 /*
- * Compile-time copies of two limits, for the sizes of arrays and columns; a
- * unit test compares them with the suite.
+ * Compile-time copies of two limits of the suite, for the sizes of arrays and
+ * columns; a unit test checks that they equal the suite's values.
  */
 #define XET_CHUNK_MAX        131072
 #define XET_XORB_CHUNKS_MAX  8192
@@ -166,7 +166,7 @@ xet_hash_equal(const xet_hash_t *a, const xet_hash_t *b)
 }
 
 
-/* Compares the four words in order, which is the order of hash strings. */
+/* Compares two hashes word by word, which is the order of hash strings. */
 int xet_hash_cmp(const xet_hash_t *a, const xet_hash_t *b);
 
 int xet_hash_is_zero(const xet_hash_t *hash);
@@ -209,7 +209,9 @@ void xet_hash_chunk(const xet_suite_t *suite, const void *data, size_t len,
 void xet_hash_file(const xet_suite_t *suite, const xet_hash_t *root,
     xet_hash_t *out);
 
-/* Sets *out to the verification hash of a term: hashes has n chunk hashes. */
+/*
+ * Sets *out to the verification hash of a term with the given n chunk hashes.
+ */
 void xet_hash_verification(const xet_suite_t *suite, const uint8_t *hashes,
     size_t n, xet_hash_t *out);
 

@@ -138,7 +138,7 @@ typedef enum {
     XET_HUB_RISK_CONTROL
 } xet_hub_risk_e;
 
-/* A refused component, sanitized for messages; its length is unchanged. */
+/* A refused path component, sanitized for messages; its length is unchanged. */
 
 typedef struct {
     xet_hub_risk_e  risk;
@@ -153,7 +153,7 @@ xet_hub_risk_e xet_hub_path_risk(const uint8_t *p, size_t len,
     xet_hub_text_t *part);
 
 /*
- * Returns the rest of a message that begins with a component, such as "is a
+ * Returns the text that follows a component's name in a message, such as "is a
  * folder of git".
  */
 const char *xet_hub_risk_text(xet_hub_risk_e risk);
@@ -223,8 +223,8 @@ typedef struct {
 
 
 /*
- * Handles an operation.  Returns XET_OK to continue, XET_AGAIN to pause the
- * parser after the operation, any other status to stop the parser.
+ * A handler of operations.  Returns XET_OK to continue, XET_AGAIN to pause the
+ * parser after the operation, or any other status to stop the parser.
  */
 typedef xet_status_t (*xet_hub_op_pt)(void *ctx,
     const xet_hub_operation_t *op);
@@ -343,7 +343,10 @@ xet_status_t xet_hub_duplicate_parse(xet_hub_repo_t *target,
     const uint8_t *text, size_t len, xet_hub_op_pt handler, void *ctx);
 
 
-/* A branch to create, {startingPoint}, or a tag, {tag, message}. */
+/*
+ * The body of a request to create a branch, {startingPoint}, or a tag, {tag,
+ * message}.
+ */
 
 typedef struct {
     json_t          *doc;
@@ -357,8 +360,8 @@ xet_status_t xet_hub_ref_parse(xet_hub_ref_t *ref, const uint8_t *text,
 
 
 /*
- * Lists in request bodies.  The handler gets each entry as xet_hub_operation_t
- * with the members of the last column set:
+ * Lists in request bodies.  The handler gets each entry as an
+ * xet_hub_operation_t, in which the members of the last column are set:
  *
  *     preupload  {files: [{path, size}]}                         path, size
  *     paths      {paths: [..], expand}                           path

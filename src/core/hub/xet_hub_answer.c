@@ -8,8 +8,8 @@
  * Ownership:  texts point into the parsed input.
  * Threads:    any.
  *
- * A Hub is not trusted, and its paths become names of local files: a path that
- * is invalid for a file of a repo is refused, as the server refuses it.
+ * A Hub is not trusted, and its paths become names of local files.  So a
+ * response with a path that xet_hub_path_ok() rejects is refused.
  */
 
 

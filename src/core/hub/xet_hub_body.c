@@ -3,8 +3,8 @@
  * Bodies of Hub requests.
  *
  * Purpose:    parses JSON and form bodies of requests to create, move, copy
- *             and change repos and refs, of preupload and LFS, and of lists of
- *             paths.
+ *             and change repos and refs, of preupload and LFS requests, and of
+ *             requests with lists of paths.
  * States:     none.
  * Ownership:  a result owns the JSON document that its texts point into;
  *             entries of a list are valid until their handler returns.

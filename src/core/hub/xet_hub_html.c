@@ -2,8 +2,8 @@
 /*
  * HTML pages of the Hub.
  *
- * Purpose:    writes untrusted values into a page: names, paths, titles,
- *             texts, the host of the request.  No other code does this.
+ * Purpose:    writes untrusted values (names, paths, titles, texts, the host
+ *             of the request) into a page.  No other code writes such values.
  * States:     none.
  * Ownership:  memory belongs to the buffer.
  * Threads:    any.

@@ -317,8 +317,8 @@ xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc, xet_hub_operation_t *op,
 
 /*
  * Parses an operation that copies a file within the repo.  The source is the
- * file in the given revision or, without a revision, the file before this
- * commit.
+ * file in the given revision or, if no revision is given, in the revision
+ * before this commit.
  */
 
 static xet_status_t

@@ -36,9 +36,9 @@
  *
  * A thrifty ingest uses a short run only if it has saved 8 chunks for each
  * term of the file, including the term of that run; at the start of a file it
- * holds back every run.  So a small file that has a chunk twice is stored with
- * both chunks.  Its xorb is then the same as the xorb of another client, and
- * heals a damaged copy of that xorb.
+ * holds back every run.  So a small file in which a chunk occurs twice is
+ * stored with both occurrences.  Its xorb is then the same as the xorb of
+ * another client, and heals a damaged copy of that xorb.
  *
  * A chunk that follows the last chunk of a term in the same xorb extends the
  * term.  Terms wait until the xorb being written has its hash.  When too many
@@ -76,7 +76,7 @@ typedef struct {
 
 typedef struct {
     xet_ingest_term_t   term;
-    uint64_t            serial;        /* serial number of the xorb */
+    uint64_t            serial;        /* xorb's serial, see xet_known_ref_t */
     unsigned            named:1;       /* term.xorb is set */
 } xet_ingest_waiting_t;
 
@@ -89,7 +89,7 @@ typedef struct {
     uint64_t              closed;      /* complete terms of this file */
     uint32_t              recent[XET_INGEST_RECENT];  /* chunks per term */
     uint64_t              recent_sum;
-    uint32_t              saved;       /* chunks saved in this file */
+    uint32_t              saved;       /* see xet_ingest_terms_fragmented() */
     unsigned              thrifty:1;
 
     unsigned              n;

@@ -80,7 +80,10 @@ xet_status_t xet_known_xorb(xet_known_t *k, const xet_hash_t *hash,
 void xet_known_name(xet_known_t *k, uint32_t xorb, const xet_hash_t *hash,
     uint32_t chunk_count);
 
-/* Returns the number of a key, from 1, or 0 if there is no room for it. */
+/*
+ * Returns the number of a key, from 1; a new key is added to the table.
+ * Returns 0 if the table has no room for another key.
+ */
 unsigned xet_known_key(xet_known_t *k, const uint8_t *key);
 
 /*
@@ -197,14 +200,14 @@ typedef enum {
 
 typedef struct {
     uint64_t    size;                  /* bytes of the file so far */
-    uint64_t    new_size;              /* bytes of size put into xorbs */
+    uint64_t    new_size;              /* bytes of the file put into xorbs */
     uint64_t    chunks;
     xet_hash_t  hash;                  /* file hash; set by xet_ingest_end() */
 } xet_ingest_info_t;
 
 
 /*
- * A suitable xet_ingest_conf_t.known for an ingest of one file: room for the
+ * A suitable value of xet_ingest_conf_t.known to ingest one file: room for the
  * chunks of a dedup response and of two xorbs.
  */
 #define XET_INGEST_KNOWN  81920
@@ -226,8 +229,8 @@ void xet_ingest_destroy(xet_ingest_t *in);
  * other status is the error of a callback or XET_NOMEM; after an error the
  * ingest can only be destroyed.
  *
- * The ingest cuts up to ahead chunks, and queries those that may be in the
- * dedup index, before it stores the first one.  The reason: the xorb of an
+ * The ingest cuts up to conf->ahead chunks, and queries those that may be in
+ * the dedup index, before it stores the first of them, because the xorb of an
  * indexed chunk often also has the chunks before that chunk.
  */
 xet_status_t xet_ingest_feed(xet_ingest_t *in, const uint8_t *data,

@@ -84,8 +84,8 @@ static int xet_known_valid(const xet_known_t *k, const xet_known_ref_t *ref);
 
 
 /*
- * Maps a hash to a number.  Two different hashes have the same number for one
- * seed in 2^32.
+ * Maps a hash to a number.  Two different hashes are mapped to the same number
+ * by only one seed in 2^32.
  */
 
 static inline uint32_t

@@ -11,8 +11,8 @@
  *
  * jansson recurses, and its own limit of 2048 levels is too deep for the stack
  * of a thread that is already in other calls, so the depth is counted first.
- * The count and jansson agree on the bounds of strings up to the first syntax
- * error, where jansson stops.
+ * Up to the first syntax error, where jansson stops, the counting code and
+ * jansson agree on where strings begin and end.
  */
 
 

@@ -61,7 +61,7 @@ xet_cursor_seek(xet_cursor_t *c, uint64_t start, uint64_t end)
     c->end = end;
     c->asked = 0;
 
-    /* the buffer is searched from its beginning */
+    /* the next search in the buffer starts at its first chunk */
 
     c->i = 0;
     c->offset = c->begin;
@@ -284,7 +284,7 @@ xet_cursor_check(const xet_cursor_t *c, const xet_plan_ends_t *ends)
     }
 
     /*
-     * after a xorb is healed, terms may have the positions of the old copy
+     * after a xorb is healed, terms may have positions in the old copy
      */
 
     same = (ends->copy_id == term->copy_id);

@@ -36,7 +36,7 @@ typedef struct {
     uint32_t    stored_start;
     uint32_t    stored_end;            /* exclusive */
     uint32_t    raw_length;            /* 1 .. 8192 * 128 KiB */
-    uint32_t    copy_id;               /* copy that stored_* describe */
+    uint32_t    copy_id;               /* copy to which stored_* apply */
 } xet_term_t;
 
 
@@ -61,16 +61,16 @@ typedef struct {
 void xet_term_pack(uint8_t *dst, const xet_term_t *term);
 
 /*
- * Returns XET_OK, or XET_PLAN_DAMAGED when fields contradict each other (empty
- * or reversed range, no bytes).
+ * Unpacks a term.  Returns XET_OK, or XET_PLAN_DAMAGED when fields contradict
+ * each other (an empty or reversed range, or no bytes).
  */
 xet_status_t xet_term_unpack(xet_term_t *term, const uint8_t *src);
 
 /*
- * Returns whether the arrays can be the ends of n chunks, from chunk_start on.
- * raw_before and stored_before are the ends of the chunk before chunk_start, 0
- * at the start of the xorb.  The ends must ascend, raw_ends by at most
- * XET_CHUNK_MAX.
+ * Returns whether the two arrays are plausible as the ends of the n chunks
+ * from chunk_start on.  raw_before and stored_before are the ends of the chunk
+ * before chunk_start, 0 at the start of the xorb.  The ends must ascend,
+ * raw_ends by at most XET_CHUNK_MAX.
  */
 int xet_term_ends_ok(uint32_t chunk_start, uint32_t n, uint32_t raw_before,
     uint32_t stored_before, const uint8_t *raw_ends,
@@ -166,7 +166,7 @@ xet_seen_end(const xet_xorb_list_t *xorb)
  * file: xet_plan_spool.c.
  */
 
-/* One range to fetch: chunks and bytes of a stored copy of a xorb. */
+/* A range to fetch: consecutive chunks, and their bytes in a copy of a xorb. */
 
 typedef struct {
     uint32_t           chunk_start;
@@ -227,7 +227,7 @@ typedef struct {
 
     xet_term_t                 *buffer;
     uint32_t                    size;  /* records that the buffer can hold */
-    uint32_t                    from;
+    uint32_t                    from;  /* number of the buffer's first record */
     uint32_t                    have;  /* records in the buffer */
     xet_hash_t                  xorb;  /* xorb of the last returned range */
     xet_status_t                status;    /* error of a failed read */
@@ -264,9 +264,9 @@ typedef struct {
 
 
 /*
- * Initializes a plan for the range want of a file: 0 <= start < end, clamped
- * to the size of the file by the caller.  For the empty file start == end, and
- * the caller calls finish without any add.
+ * Initializes a plan for the range *want of a file: 0 <= start < end.  The
+ * caller has clamped the range to the size of the file.  For the empty file
+ * start == end, and the caller calls finish without any add.
  */
 void xet_plan_init(xet_plan_t *p, xet_alloc_pt alloc, void *data,
     const xet_range_t *want);
@@ -326,13 +326,14 @@ unsigned xet_plan_edges(const xet_plan_t *p);
 xet_term_t *xet_plan_edge(const xet_plan_t *p, unsigned which);
 
 /*
- * Trims the first or the last term, selected by which, to whole chunks.  ends
- * has the ends of the chunks [chunk_start, chunk_end) of the untrimmed term,
- * and the ends before chunk_start (0 at the start of the xorb).  When first
- * and last are the same term, trim XET_PLAN_FIRST | XET_PLAN_LAST in one call.
- * Errors: XET_PLAN_DAMAGED when the ends contradict the term; XET_PLAN_CHANGED
- * when the ends belong to another stored copy; XET_INTERNAL for a plan without
- * a term in memory, and for a plan of several files, which is never trimmed.
+ * Trims the first or the last term, as selected by the parameter which, to
+ * whole chunks.  *ends contains the ends of the chunks [chunk_start,
+ * chunk_end) of the untrimmed term, and the ends before chunk_start (0 at the
+ * start of the xorb).  If the first term is also the last, pass both flags in
+ * one call.  Errors: XET_PLAN_DAMAGED when the ends contradict the term;
+ * XET_PLAN_CHANGED when the ends belong to another stored copy; XET_INTERNAL
+ * for a plan without a term in memory, and for a plan of several files, which
+ * is never trimmed.
  */
 typedef struct {
     uint32_t           n;
@@ -356,12 +357,13 @@ xet_status_t xet_plan_trim(xet_plan_t *p, unsigned which,
 xet_status_t xet_plan_finish(xet_plan_t *p);
 
 /*
- * Do the checks of xet_plan_finish(), which xet_plan_spool_sort() also needs.
- * xet_plan_cover() checks that the terms cover the needed bytes, and sets skip.
- * xet_plan_agree() checks that the stored position of t is consistent with two
- * terms of the same xorb: prev, the previous term in the order of chunks, and
- * last, the term that ends last in the range so far.  Errors: XET_PLAN_DAMAGED
- * when the check fails, XET_PLAN_CHANGED when t is of another copy of the xorb.
+ * Perform the checks of xet_plan_finish(); xet_plan_spool_sort() also calls
+ * them.  xet_plan_cover() checks that the terms cover the needed bytes, and
+ * sets skip.  xet_plan_agree() checks that the stored position of t is
+ * consistent with two terms of the same xorb: prev, the previous term in the
+ * order of chunks, and last, the term that ends last in the range so far.
+ * Errors: XET_PLAN_DAMAGED when the check fails, XET_PLAN_CHANGED when t is of
+ * another copy of the xorb.
  */
 xet_status_t xet_plan_cover(xet_plan_t *p);
 xet_status_t xet_plan_agree(const xet_term_t *t, const xet_term_t *prev,
@@ -386,9 +388,10 @@ const xet_hash_t *xet_plan_range(const xet_plan_t *p, uint32_t i,
 int xet_plan_xorb_begins(const xet_plan_t *p, uint32_t i);
 
 /*
- * Merges ranges until each xorb has at most max (at least 1); called after
- * finish.  Ranges with the narrowest gaps between them are merged first.
- * Clients also get the chunks in these gaps, although they do not need them.
+ * Merges ranges until each xorb has at most max ranges (max is at least 1);
+ * called after finish.  Ranges with the narrowest gaps between them are merged
+ * first.  Clients also get the chunks in these gaps, although they do not need
+ * them.
  *
  * This is for URLs that name the xorb and not the ranges, because no two
  * entries of a body may have the same URL.  With max 1, each xorb has one v1
@@ -578,15 +581,15 @@ xet_status_t xet_plan_spool_put(xet_plan_spool_t *s);
 /*
  * Does one step of the work that xet_plan_finish() does for a plan in memory:
  * writes the remaining terms to the file, sorts parts of size bytes in room,
- * merges the parts into ranges.  XET_AGAIN: call again, with the same room.
- * After XET_OK neither room nor the file of runs is needed.  Returns the
- * errors of xet_plan_finish() and of the files; XET_NOMEM when room is smaller
- * than xet_plan_spool_room() bytes.
+ * and merges the parts into ranges.  XET_AGAIN: call again, with the same
+ * room.  After XET_OK neither room nor the file of runs is needed.  Returns
+ * the errors of xet_plan_finish() and of the files; XET_NOMEM when room is
+ * smaller than xet_plan_spool_room() bytes.
  */
 xet_status_t xet_plan_spool_sort(xet_plan_spool_t *s, void *room,
     size_t size);
 
-/* Returns the minimum size of room for n terms, in bytes. */
+/* Returns the minimum size, in bytes, of the room for sorting n terms. */
 size_t xet_plan_spool_room(uint32_t n);
 
 /*
@@ -603,9 +606,8 @@ void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *buffer, uint32_t n);
  * windows are gaps.  The client does not need their bytes: the response has
  * the data of each gap for the hash and the shard of the new file.
  *
- * Calls: the ranges of the X-Range-Dirty header (xet_range_parse(), then
- * xet_edit_ranges_ranges()); init; add for every term of the file in order;
- * finish; print.
+ * Calls: xet_range_parse() and xet_edit_ranges_ranges() for the X-Range-Dirty
+ * header; init; add for every term of the file, in order; finish; json.
  *
  * A window begins and ends at term boundaries.  It begins with the first term
  * that has a dirty byte.  After two consecutive clean chunks of a stable size
@@ -619,10 +621,10 @@ void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *buffer, uint32_t n);
  */
 
 /*
- * Clamps *n specs to a file of size bytes, sorts them and merges them into
- * ranges, which has room for *n.  On XET_OK the *n ranges that remain are not
- * empty, are in order, and neither touch nor overlap.  Returns
- * XET_RANGE_PAST_END when no range remains.
+ * Clamps *n specs to a file of size bytes, sorts them and merges them into the
+ * array "ranges", which has room for *n elements.  On XET_OK the *n ranges
+ * that remain are not empty, are in order, and neither touch nor overlap.
+ * Returns XET_RANGE_PAST_END when no range remains.
  */
 xet_status_t xet_edit_ranges_ranges(const xet_range_spec_t *specs,
     xet_range_t *ranges, size_t *n, uint64_t size);
@@ -673,12 +675,12 @@ typedef struct {
 
 
 /*
- * Initializes w.  ranges: n ranges that xet_edit_ranges_ranges() has set for
- * the same size; they must live until finish.  max: the maximum number of nodes
- * in all gaps, which bounds memory and the body (about 100 bytes per node),
- * SIZE_MAX for no limit; see xet_subtree_init().  Errors: XET_NOMEM;
- * XET_INTERNAL when ranges do not have the form that xet_edit_ranges_ranges()
- * returns.
+ * Initializes w.  ranges: the n ranges that xet_edit_ranges_ranges() has set
+ * for the same size; the array must live until finish.  max: the maximum
+ * number of nodes in all gaps, which bounds memory and the body (about 100
+ * bytes per node), SIZE_MAX for no limit; see xet_subtree_init().  Errors:
+ * XET_NOMEM; XET_INTERNAL when ranges do not have the form that
+ * xet_edit_ranges_ranges() returns.
  */
 xet_status_t xet_edit_ranges_init(xet_edit_ranges_t *w, const xet_suite_t
     *suite, xet_alloc_pt alloc, void *data, const xet_range_t *ranges, size_t
@@ -775,7 +777,7 @@ typedef struct {
     /* the buffer: consecutive chunks of the file */
 
     uint32_t           n;
-    uint32_t           i;              /* the chunk that begins at offset */
+    uint32_t           i;              /* index of the chunk at offset */
     uint64_t           begin;          /* file offset of the first chunk */
     uint64_t           offset;
     uint8_t            hashes[XET_CURSOR_CHUNKS * XET_HASH_LEN];
@@ -818,10 +820,11 @@ xet_status_t xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists,
     size_t *n);
 
 /*
- * Copies the next requested list; hashes is NULL when they were not requested.
- * Returns XET_PLAN_DAMAGED when the list contradicts the terms; XET_INTERNAL
- * when no list was requested.  A list may describe another stored copy than the
- * terms do; a chunk has the copy id and the stored positions of the list.
+ * Copies the next requested list; hashes is NULL when no hashes were
+ * requested.  Returns XET_PLAN_DAMAGED when the list contradicts the terms;
+ * XET_INTERNAL when no list was requested.  A list may describe another stored
+ * copy than the terms do; its chunks have the copy id and the stored positions
+ * of the list.
  */
 xet_status_t xet_cursor_answer(xet_cursor_t *c, const xet_plan_ends_t *ends,
     const uint8_t *hashes);
@@ -848,7 +851,7 @@ void xet_cursor_run(const xet_cursor_t *c, size_t raw_max, uint64_t *start,
  */
 void xet_cursor_advance(xet_cursor_t *c);
 
-/* Drops all lists: the lists from c->position on are requested again. */
+/* Drops all chunk lists; the lists from c->position on are requested again. */
 void xet_cursor_forget(xet_cursor_t *c);
 
 

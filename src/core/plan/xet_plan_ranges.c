@@ -280,8 +280,9 @@ xet_plan_record(const xet_plan_t *p, uint32_t i)
 
 /*
  * Sorts keys so that the terms of a xorb are together, in the order of the
- * file.  The sort key is the 4 bytes of the hash at offset at; all bytes before
- * them are equal.  Xorbs with the same 4 bytes are sorted by the next 4 bytes.
+ * file.  The sort key is the 4 bytes at offset "at" of the hash; all bytes
+ * before them are equal.  Xorbs with the same 4 bytes are sorted by the next 4
+ * bytes.
  */
 
 static void
@@ -357,9 +358,9 @@ xet_plan_by_use(xet_plan_t *p, uint64_t *keys)
 
 
 /*
- * Sorts in place by the byte at shift and the bytes below it (American flag
- * sort): moves each key to the region of the keys with the same byte, then
- * sorts each region by the next byte.
+ * Sorts in place by the byte that begins at bit "shift" and by the lower bytes
+ * (American flag sort): moves each key to the region of the keys with the same
+ * byte, then sorts each region by the next byte.
  */
 
 static void

@@ -102,7 +102,7 @@ xet_plan_spool_room(uint32_t n)
 {
     size_t  size, runs;
 
-    /* twice the room gives half the runs */
+    /* doubling the room halves the number of runs */
 
     for (size = 16384; /* void */ ; size *= 2) {
         runs = 1 + (size_t) n / (size / sizeof(xet_term_t));

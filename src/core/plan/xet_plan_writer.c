@@ -257,7 +257,7 @@ xet_plan_writer_term(xet_plan_writer_t *w)
 }
 
 
-/* Begins the part with the ranges, after the last term. */
+/* Begins the list of ranges (fetch_info or xorbs), after the last term. */
 
 static void
 xet_plan_writer_fetch(xet_plan_writer_t *w)

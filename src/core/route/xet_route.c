@@ -23,7 +23,7 @@
 typedef struct {
     const uint8_t  *p;
     const uint8_t  *end;
-    int             last;              /* this is the form's last part */
+    int             last;              /* the form has no later part */
 } xet_route_cut_t;
 
 

@@ -1,7 +1,7 @@
 
 /*
- * Request paths: matches a path against the form of a route, and parses the
- * names in it.
+ * Request paths: matches a path against the pattern of a route, called its
+ * form, and parses the names in the path.
  */
 
 #ifndef _XET_ROUTE_H_INCLUDED_

@@ -43,9 +43,9 @@ xet_status_t xet_s3xml_walk(const uint8_t *text, size_t len,
 
 
 /*
- * xet_s3xml_answer.c: responses with one record.  A string that is too long is
- * truncated; an upload id or an ETag that is too long is an error instead.
- * Absent strings are "".
+ * xet_s3xml_answer.c: parser of responses that contain one record.  A string
+ * that is too long is truncated; an upload id or an ETag that is too long is
+ * an error instead.  Absent strings are "".
  */
 
 #define XET_S3XML_ID_MAX  1024

@@ -59,7 +59,7 @@ typedef enum {
 typedef struct {
     xet_shard_kind_t  kind;
     uint64_t          offset;          /* offset of the record in the shard */
-    xet_hash_t        hash;            /* file, xorb, chunk, range, SHA-256 */
+    xet_hash_t        hash;            /* hash or SHA-256, depending on kind */
 
     uint32_t          flags;           /* FILE, TERM, XORB, CHUNK */
     uint32_t          count;           /* FILE: terms, XORB: chunks */
@@ -239,7 +239,7 @@ xet_status_t xet_shard_verifier_finish(xet_shard_verifier_t *v);
 typedef struct {
     uint64_t         files_offset;
     uint64_t         xorbs_offset;
-    uint64_t         footer_offset;    /* also where the empty tables are */
+    uint64_t         footer_offset;    /* also the offset of empty tables */
     uint8_t          key[32];          /* zeros: chunk hashes are plain */
     uint64_t         created;          /* seconds since the epoch */
     uint64_t         expires;

@@ -230,7 +230,7 @@ xet_shard_shown(const xet_xorb_list_t *xorb, xet_seen_t *seen, uint32_t chunk)
 }
 
 
-/* Writes a record: a hash and four words. */
+/* Appends a record: a hash and four 32-bit integers. */
 
 static void
 xet_shard_build_record(xet_buf_t *b, const uint8_t *hash, uint32_t one,

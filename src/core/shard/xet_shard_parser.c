@@ -192,7 +192,10 @@ xet_shard_parser_record(xet_shard_parser_t *p, const uint8_t *data)
 
     if (status != XET_OK) {
 
-        /* XET_DONE from the handler must not mean the end of the shard */
+        /*
+         * if the handler returned XET_DONE, it would look like the end of the
+         * shard
+         */
 
         p->status = (status == XET_DONE) ? XET_INTERNAL : status;
         return;

@@ -24,12 +24,12 @@
 typedef struct {
     uint32_t         chunk_count;
     uint64_t         raw_size;         /* bytes of all chunks, decoded */
-    uint64_t         stored_size;      /* chunk region, < 2^32 */
+    uint64_t         stored_size;      /* bytes of the chunk region, < 2^32 */
 
     /*
-     * chunk_count entries each; ends are little-endian u32, exclusive:
-     * raw_ends in the decoded stream, stored_ends in the chunk region with
-     * headers counted.
+     * Arrays of chunk_count entries.  Ends are exclusive, as little-endian
+     * u32: raw_ends in the decoded stream, stored_ends in the chunk region,
+     * including the chunk headers.
      */
     const uint8_t   *hashes;           /* 32 bytes per entry */
     const uint8_t   *raw_ends;         /* 4 bytes per entry */
@@ -100,8 +100,8 @@ xet_xorb_writer_t *xet_xorb_writer_create(const xet_suite_t *suite,
 void xet_xorb_writer_destroy(xet_xorb_writer_t *w);
 
 /*
- * Returns whether a chunk of len bytes still fits (count, raw and stored
- * size).
+ * Returns whether another chunk of len bytes is within the limits on the chunk
+ * count, the raw size and the stored size.
  */
 int xet_xorb_writer_fits(const xet_xorb_writer_t *w, size_t len);
 
@@ -131,9 +131,9 @@ void xet_xorb_writer_reset(xet_xorb_writer_t *w);
  * Decodes a single stored chunk, for readers, which know the position of a
  * chunk from metadata.
  *
- * stored has the chunk with its header and nothing else, len bytes; out has
- * room for raw_len bytes.  XET_OK means that out has the given hash, of 32
- * bytes.  After an error the content of out is undefined.  Errors:
+ * stored points to len bytes: the chunk with its header, and nothing else.
+ * out has room for raw_len bytes.  XET_OK means that out has the given hash,
+ * of 32 bytes.  After an error the content of out is undefined.  Errors:
  * XET_XORB_TRUNCATED when len is less than a header; XET_XORB_STORED_LEN and
  * XET_XORB_RAW_LEN when the header has other lengths; XET_XORB_VERSION,
  * _SCHEME, _DATA, _DATA_LEN as for an upload; XET_XORB_EMPTY when a footer
@@ -206,7 +206,7 @@ xet_status_t xet_xorb_quarantine_parse(uint64_t *sweep, xet_hash_t *xorb,
 
 typedef struct {
     const xet_xorb_info_t  *info;
-    const uint8_t          *layout;    /* remaining fields; NULL: no version */
+    const uint8_t          *layout;    /* fields left; NULL: no version yet */
 
     const uint8_t          *want;      /* expected bytes; NULL: any bytes */
     size_t                  rest;      /* remaining bytes of the field */

@@ -259,7 +259,7 @@ xet_xorb_footer_small(xet_xorb_footer_t *f, unsigned field)
 
     count = f->info->chunk_count;
 
-    /* the distances of the sections from the end of a v1 footer */
+    /* bound and hash: distances of two sections from the end of a v1 footer */
 
     bound = XET_XORB_FOOTER_SECTION_LEN + count * 8
             + XET_XORB_FOOTER_TRAILER_LEN + XET_XORB_FOOTER_SPARE_LEN;

@@ -7,10 +7,10 @@
  *             caller's buffer is decoded there, or hashed there if it is
  *             plain; only a payload that spans several feeds is assembled in
  *             v->stored first.  The ends of each chunk are added to the
- *             tables, the hash of the chunk to the tree.  At the end of the
- *             body, or the beginning of a footer, the root of the tree is
- *             compared with the expected hash, then the footer with the
- *             tables.
+ *             tables, and the chunk's hash is added to the tree.  At the end
+ *             of the body, or the beginning of a footer, the root of the tree
+ *             is compared with the expected hash; then a footer is compared
+ *             with the tables.
  * States:     the states of the parser.  The first error stays; feed and
  *             finish return it again.  Nothing may be fed after finish.
  * Ownership:  one allocation of about 600 KiB, and the codec.  The tables use

@@ -12,8 +12,8 @@
  *             callback.
  * Threads:    one at a time.
  *
- * XET_SCHEME_AUTO tries the schemes whose suits() accepts the chunk; the
- * smallest result wins, and of equal results the first.
+ * XET_SCHEME_AUTO tries the schemes whose suits() accepts the chunk, and uses
+ * the smallest result, or the first of several equally small results.
  */
 
 #include <stdlib.h>
@@ -134,7 +134,7 @@ xet_xorb_writer_check(const xet_xorb_writer_t *w, size_t len)
         return XET_XORB_CHUNKS;
     }
 
-    /* clients apply the one limit of the draft to raw and stored size */
+    /* clients apply the draft's only size limit to both raw and stored size */
 
     max = w->suite->xorb_raw_target;
 

@@ -72,7 +72,7 @@ typedef struct {
     uint64_t          left;            /* remaining items; a pair is two */
     unsigned          map:1;
     unsigned          indefinite:1;
-    unsigned          odd:1;           /* a map's value is next */
+    unsigned          odd:1;           /* the next item is a map's value */
 } xet_cbor_frame_t;
 
 
@@ -141,7 +141,7 @@ void xet_cbor_feed(xet_cbor_t *c, const uint8_t *data, size_t len);
  */
 xet_status_t xet_cbor_next(xet_cbor_t *c, xet_cbor_item_t *item);
 
-/* Returns the number of a FLOAT. */
+/* Returns the value of a FLOAT item as a double. */
 double xet_cbor_float(const xet_cbor_item_t *item);
 
 /*
@@ -223,9 +223,9 @@ xet_status_t xet_zt_keys_item(xet_zt_keys_t *k, const xet_cbor_item_t *item,
 
 
 /*
- * Types of elements: stored types (the dtype of a component), and logical
- * types (the type of a component, since 1.2), which give stored bytes a
- * meaning.
+ * Element types: stored types (the dtype of a component), and logical types
+ * (the type of a component, since 1.2), which define what the stored bytes
+ * mean.
  */
 
 typedef enum {
@@ -250,7 +250,9 @@ struct xet_zt_dtype_s {
 const xet_zt_dtype_t *xet_zt_dtype_find(const xet_zt_text_t *name,
     xet_zt_container_t container);
 
-/* Sets *bytes to the size of n elements and returns 1; 0 on overflow. */
+/*
+ * Sets *bytes to the size of n elements and returns 1; returns 0 on overflow.
+ */
 int xet_zt_dtype_size(const xet_zt_dtype_t *dtype, uint64_t n,
     uint64_t *bytes);
 

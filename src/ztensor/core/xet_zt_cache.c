@@ -289,7 +289,7 @@ xet_zt_load_verdict(xet_zt_t *zt, xet_zt_saved_t *s)
         return XET_ZT_STALE;
     }
 
-    /* the codes of these statuses are distinct */
+    /* no two of these statuses have the same code */
 
     for (i = XET_ZT_NOT_ZTENSOR; i <= XET_ZT_INDEX_DTYPE; i++) {
         code = xet_status_code((xet_status_t) i);

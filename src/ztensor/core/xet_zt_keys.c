@@ -265,7 +265,10 @@ xet_zt_keys_compare(xet_zt_keys_t *k, unsigned depth)
 
         rc = memcmp(last, key, n);
 
-        /* if n bytes are equal, the heads and thus the lengths are equal */
+        /*
+         * if the first n bytes are equal, so are the heads, and thus the
+         * lengths
+         */
 
         if (rc == 0) {
             return XET_ZT_DUPLICATE;

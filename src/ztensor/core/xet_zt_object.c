@@ -431,7 +431,10 @@ xet_zt_component_range(const xet_zt_component_t *c,
 
     rc = xet_zt_component_bounds(c, region);
 
-    /* bytes outside the region, such as the magic number, are not data */
+    /*
+     * the file's bytes outside the region, such as its magic number, are not
+     * data
+     */
 
     if (rc == XET_OK) {
         range->start = c->offset;

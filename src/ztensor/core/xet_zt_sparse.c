@@ -666,7 +666,7 @@ xet_zt_sparse_ends(xet_zt_sparse_t *s)
 
 
 /*
- * Compares elements with each other if all required components have ended.
+ * Compares elements with each other once all required components are complete.
  */
 
 static xet_status_t
@@ -722,7 +722,9 @@ xet_zt_sparse_cells(xet_zt_sparse_t *s)
 }
 
 
-/* Checks that the row pointers have cleared the marks of all descents. */
+/*
+ * Checks that row pointers have cleared all marks: each descent starts a row.
+ */
 
 static xet_status_t
 xet_zt_sparse_wiped(xet_zt_sparse_t *s)

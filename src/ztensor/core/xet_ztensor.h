@@ -34,9 +34,9 @@
 
 
 /*
- * Limits of a check.  xet_zt_limits_init() sets the defaults, which are in the
- * comments.  A check takes about 400 KiB of memory, plus 16 bytes per object
- * and 24 per component.
+ * Limits of a check.  xet_zt_limits_init() sets the defaults that the comments
+ * below state.  A check takes about 400 KiB of memory, plus 16 bytes per
+ * object and 24 per component.
  */
 
 typedef struct {
@@ -297,7 +297,7 @@ void xet_zt_region(const xet_zt_t *zt, xet_zt_region_t *region);
 const xet_zt_text_t *xet_zt_attributes(const xet_zt_t *zt);
 
 
-/* Selects objects to read: an object must meet all conditions. */
+/* Selects the objects to read; a selected object meets all conditions. */
 
 typedef struct {
     uint64_t                 first;        /* lowest index */
@@ -615,7 +615,7 @@ int xet_zt_report_unpack(xet_zt_report_t *report, const uint8_t *src);
 typedef struct {
     xet_json_t        *json;
     uint64_t           limit;          /* maximum objects of the page */
-    uint64_t           bytes;          /* no object begins after this size */
+    uint64_t           bytes;          /* size at which the page is full */
     uint64_t           n;              /* objects in the page so far */
     uint64_t           last;           /* index of the last object */
     uint64_t           start;          /* offset of the page in the buffer */
