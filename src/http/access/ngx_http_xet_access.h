@@ -25,9 +25,9 @@ struct ngx_http_xet_auth_s {
 
 
 /*
- * Verifies the bearer token of a request, at the first call in a location, with
- * the keys, issuer and audience of the location.  Returns the result, which
- * lives as long as the request, or NULL if out of memory.
+ * Verifies the bearer token of a request with the keys, issuer and audience of
+ * its location.  Further calls in the same location return the same result.
+ * The result lives as long as the request; it is NULL if out of memory.
  */
 ngx_http_xet_auth_t *ngx_http_xet_auth(ngx_http_request_t *r);
 
@@ -40,9 +40,9 @@ ngx_http_xet_auth_t *ngx_http_xet_auth(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_origin_check(ngx_http_request_t *r);
 
 /*
- * Sets *key to the key id in the bearer token, in r's pool.  The id is
- * reliable only if the token is valid.  Returns NGX_OK, or NGX_DECLINED if the
- * token has no key id or if out of memory.
+ * Sets *key to the key id in the bearer token, copied to r's pool.  The id can
+ * be trusted only if the token is valid.  Returns NGX_OK, or NGX_DECLINED if
+ * the token has no key id or if out of memory.
  */
 ngx_int_t ngx_http_xet_auth_key(ngx_http_request_t *r, ngx_str_t *key);
 
@@ -83,9 +83,9 @@ void ngx_http_xet_repo(ngx_http_request_t *r, ngx_http_xet_repo_t *repo);
 
 /*
  * Returns the issuer and subject of the request, which are recorded with each
- * upload.  If authentication is off, or if a token has no subject with
- * "xet_access repo", nothing is recorded and the string is empty.  data is NULL
- * if out of memory.
+ * upload.  The string is empty, and nothing is recorded, if authentication is
+ * off, or if "xet_access repo" is set and the token has no subject.  data is
+ * NULL if out of memory.
  */
 ngx_str_t ngx_http_xet_subject(ngx_http_request_t *r);
 
@@ -107,23 +107,25 @@ ngx_uint_t ngx_http_xet_dedup_wide(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_token_cache_init_zone(ngx_shm_zone_t *zone, void *data);
 
 /*
- * Computes the digest that identifies a token in the cache, a hash of the token
- * and of mark.  mark is a hash of the keys and rules that the token is verified
- * with.  The digest is keyed with a random key of the zone.
+ * Computes the digest that identifies a token in the cache: a hash of the token
+ * and of mark, which is a hash of the keys and rules that verify the token.
+ * The digest is keyed with a random key of the zone.
  */
 void ngx_http_xet_token_cache_digest(ngx_shm_zone_t *zone,
     const xet_hash_t *mark, ngx_str_t *token, xet_hash_t *digest);
 
 /*
- * Finds the claims of a token that is not expired at the time now, in seconds.
- * The strings of the claims are copied to the buffer room, of XET_TOKEN_ROOM
- * bytes.  Returns NGX_OK or NGX_DECLINED.
+ * Finds the claims of a token, and copies their strings to room, a buffer of
+ * XET_TOKEN_ROOM bytes.  Returns NGX_OK, or NGX_DECLINED if the token is not in
+ * the cache, or has expired at the time now, in seconds.
  */
 ngx_int_t ngx_http_xet_token_cache_find(ngx_shm_zone_t *zone,
     const xet_hash_t *digest, uint64_t now, u_char *room,
     xet_token_claims_t *claims);
 
-/* Adds a valid token; does nothing if the zone is out of memory. */
+/*
+ * Adds a valid token and its claims; does nothing if the zone is out of memory.
+ */
 void ngx_http_xet_token_cache_add(ngx_shm_zone_t *zone,
     const xet_hash_t *digest, uint64_t now, const xet_token_claims_t *claims);
 

@@ -30,7 +30,7 @@
 #define NGX_HTTP_XET_LIMIT_LAYOUT  0x7802      /* unique among all zones */
 
 
-/* 128 bytes, so that the slab allocator wastes no memory. */
+/* A subject.  It has 128 bytes, so that the slab allocator wastes no memory. */
 
 typedef struct {
     ngx_http_xet_zone_node_t        node;      /* queued while idle */

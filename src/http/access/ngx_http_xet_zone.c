@@ -1,6 +1,6 @@
 
 /*
- * Lookup of nodes by digest in a zone of shared memory.
+ * A zone of shared memory, in which nodes are looked up by digest.
  *
  * All nodes are in a tree.  The digest is keyed with a random key of the zone,
  * so clients can't choose the position of a node.  Nodes that may be dropped

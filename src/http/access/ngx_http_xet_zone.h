@@ -1,6 +1,6 @@
 
 /*
- * Lookup of nodes by digest in a zone of shared memory.
+ * A zone of shared memory, in which nodes are looked up by digest.
  */
 
 #ifndef _NGX_HTTP_XET_ZONE_H_INCLUDED_

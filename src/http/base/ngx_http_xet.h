@@ -113,7 +113,7 @@ typedef enum {
     NGX_HTTP_XET_ERROR_HUB
 } ngx_http_xet_error_e;
 
-/* Tests whether a location serves a Hub, or sends errors in the Hub format. */
+/* True if a location serves a Hub, or sends its errors in the Hub format. */
 
 #define ngx_http_xet_of_hub(xlcf)                                             \
     ((xlcf)->hub || (xlcf)->error == NGX_HTTP_XET_ERROR_HUB)
@@ -210,7 +210,7 @@ typedef struct {
     const xet_suite_t         *suite;
 
     ngx_http_xet_pg_pools_t   *pg_pools;       /* sessions of the worker */
-    ngx_http_xet_standbys_t   *reading;        /* sessions with standbys */
+    ngx_http_xet_standbys_t   *reading;        /* sessions to standbys */
 
     ngx_array_t                caches;         /* ngx_open_file_cache_t * */
 
@@ -236,7 +236,7 @@ typedef struct {
     ngx_int_t                  request_id;     /* index of $request_id */
 
     ngx_array_t                logs;           /* ngx_log_t *: all error logs */
-    ngx_uint_t                 masked;         /* logs get a masking writer */
+    ngx_uint_t                 masked;         /* secrets are masked in logs */
     ngx_array_t               *key_marks;      /* temporary: hashes of keys */
     ngx_array_t               *lines;          /* temporary: directives */
     ngx_array_t               *locations;      /* temporary: locations */
@@ -292,7 +292,7 @@ typedef ngx_int_t (*ngx_http_xet_handler_pt)(ngx_http_request_t *r,
 /* The parameters of an error response; omitted members are 0. */
 
 typedef struct {
-    xet_status_t                core;           /* default of the next three */
+    xet_status_t                core;           /* sets the next three, if 0 */
     ngx_uint_t                  status;
     const char                 *code;
     const char                 *message;
@@ -306,8 +306,8 @@ typedef struct {
 
 
 /*
- * Sends an error in another format, and returns the same values as
- * ngx_http_xet_error().
+ * Sends an error in the format of a route, instead of the JSON of
+ * ngx_http_xet_error(), and returns the same values.
  */
 typedef ngx_int_t (*ngx_http_xet_refuse_pt)(ngx_http_request_t *r,
     const ngx_http_xet_error_t *error);
@@ -361,7 +361,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_hold_t         *hold;          /* slot of a limit, or NULL */
     ngx_pool_cleanup_pt          release;       /* frees hold */
     uint64_t                     began;         /* time of creation, in ms */
-    uint64_t                     worth;         /* extra bytes for the limit */
+    uint64_t                     worth;         /* bytes added for the limit */
     ngx_http_xet_look_t         *look;          /* state of the quota check */
     ngx_http_xet_signed_t       *store;         /* headers of store requests */
 
@@ -417,8 +417,9 @@ void ngx_http_xet_client_init(ngx_cycle_t *cycle);
 ngx_uint_t ngx_http_xet_client_gone(ngx_http_request_t *r);
 
 /*
- * Returns 1 if the worker was halted after the time "began", or woke up less
- * than a second before that time; see ngx_http_xet_clock().
+ * Returns 1 if the worker was halted (for example by SIGSTOP) after the time
+ * "began", or less than a second before "began".  The time is from
+ * ngx_http_xet_clock().
  */
 ngx_uint_t ngx_http_xet_halted(uint64_t began);
 
@@ -441,7 +442,8 @@ ngx_table_elt_t *ngx_http_xet_header_add(ngx_http_request_t *r,
     const char *key, const ngx_str_t *value);
 
 /*
- * Removes all headers with this name from the response, by setting hash to 0.
+ * Removes all headers with this name from the response, by setting their hash
+ * to 0.
  */
 void ngx_http_xet_header_remove(ngx_http_request_t *r, const char *name);
 
@@ -462,9 +464,9 @@ ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
  */
 
 /*
- * Sends {"error":{"code":…,"message":…}}, or the format of ctx->refuse, and
- * logs a line.  Responses with status 429 or 5xx, except 501, have a
- * Retry-After header.
+ * Sends {"error":{"code":…,"message":…}}, or calls ctx->refuse to send another
+ * format, and logs a line.  Responses with status 429 or 5xx, except 501, have
+ * a Retry-After header.
  */
 ngx_int_t ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
@@ -498,8 +500,9 @@ ngx_int_t ngx_http_xet_error_route(ngx_http_request_t *r,
     ngx_uint_t methods);
 
 /*
- * Begin and end the JSON of an error in the buffer b, in the request's pool.
- * In between, the caller may add members to j.
+ * Begin and end the JSON of an error.  The JSON is written to b, with memory
+ * from the request's pool.  Between the two calls the caller may add members to
+ * j.
  */
 void ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b,
     xet_json_t *j, const char *code, const char *message);
@@ -537,7 +540,10 @@ ngx_int_t ngx_http_xet_break_off(ngx_http_request_t *r);
  */
 ngx_int_t ngx_http_xet_drop_body(ngx_http_request_t *r);
 
-/* Sends the bytes of b, whose nodes must live as long as the request. */
+/*
+ * Sends the bytes of b as the response body; the nodes of b must live as long
+ * as the request.
+ */
 ngx_int_t ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, xet_buf_t *b);
 
@@ -557,7 +563,7 @@ void ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, off_t length);
 
 /*
- * Converts the result of sending the last part of a response.  nginx returns
+ * Converts rc, which nginx has returned for the last part of a response.  It is
  * NGX_AGAIN if the client has not taken all data yet.  This function returns
  * NGX_OK instead, because nginx itself sends the rest after the request is
  * finalized.  In this module NGX_AGAIN means that the request will be finalized
@@ -726,7 +732,7 @@ ngx_int_t ngx_http_xet_task_lone(ngx_http_xet_lone_t *t,
 struct ngx_http_xet_audit_s {
     ngx_uint_t                  mode;          /* NGX_HTTP_XET_AUDIT_* */
     const char                 *action;        /* NULL: no route */
-    const char                 *result;        /* operation's result, or NULL */
+    const char                 *result;      /* result of the action, or NULL */
     const char                 *code;          /* error after status 200 */
     ngx_http_xet_auth_t        *auth;          /* NULL: not checked yet */
 
@@ -742,7 +748,7 @@ struct ngx_http_xet_audit_s {
     uint64_t                    files;         /* number of files in a shard */
     uint64_t                    new_bytes;
     uint64_t                    rows;          /* files and folders written */
-    uint64_t                    metadata;      /* metadata bytes of rows */
+    uint64_t                    metadata;     /* metadata bytes in these rows */
 
     unsigned                    write:1;       /* the route writes */
     unsigned                    mint:1;
@@ -754,19 +760,22 @@ struct ngx_http_xet_audit_s {
 
 
 /*
- * Finds or creates the record of a request.  Returns NULL if the request is
- * not logged, or if out of memory.
+ * Finds or creates the audit record of a request.  Returns NULL if the request
+ * is not logged, or if out of memory.
  */
 ngx_http_xet_audit_t *ngx_http_xet_audit_begin(ngx_http_request_t *r);
 
-/* Returns the record in r's pool, or NULL. */
+/* Returns the audit record of a request, or NULL if it has none. */
 ngx_http_xet_audit_t *ngx_http_xet_audit_find(ngx_http_request_t *r);
 
-/* Returns the record to fill, or a dummy record; never NULL. */
+/*
+ * Returns the audit record to fill, or a dummy if the request has none; never
+ * NULL.
+ */
 ngx_http_xet_audit_t *ngx_http_xet_audit(ngx_http_request_t *r);
 
 
-/* Sets the gauges of this worker's thread pool jobs. */
+/* Sets the gauges that count this worker's jobs in thread pools. */
 void ngx_http_xet_task_measure(void);
 
 

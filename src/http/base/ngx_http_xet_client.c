@@ -1,12 +1,13 @@
 
 /*
  * Detects whether the client of a request is still waiting, and whether the
- * worker was halted.  Both are checked before each statement that acts for a
- * client (ngx_http_xet_query_send.c).
+ * worker was halted.  Both are checked before each statement that must run only
+ * for a waiting client (ngx_http_xet_query_send.c).
  *
  * A process may be frozen by SIGSTOP, a paused machine or a hanging disk.  When
  * the process wakes up, its sockets contain requests whose clients have given
- * up, and may have sent the requests to another node.  Signs of such requests:
+ * up, and may have sent the requests to another node.  A request whose client
+ * has given up is detected by:
  *
  *     a FIN      The kernel reports a FIN even behind unread bytes.  A client
  *                that shuts down its sending side and waits for a response

@@ -178,7 +178,7 @@ ngx_http_xet_error_headers(ngx_http_request_t *r,
 
 /*
  * In the API, "error" is an object.  Clients of a Hub expect "error" to be a
- * string, and a header in responses without a body.
+ * string.  In a response without a body, they expect the message in a header.
  */
 
 void
@@ -389,7 +389,7 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
         { 500, "internal_error", "internal error" }
     };
 
-    /* errors before the access phase have no CORS headers yet */
+    /* responses to errors before the access phase have no CORS headers yet */
 
     if (ngx_http_xet_cors(r) == NGX_ERROR) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;

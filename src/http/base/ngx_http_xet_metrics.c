@@ -37,7 +37,7 @@ typedef struct {
 
 
 typedef struct {
-    ngx_uint_t             n;                  /* end of the used indexes */
+    ngx_uint_t             n;                  /* highest used index + 1 */
     ngx_http_xet_block_t  *blocks[NGX_MAX_PROCESSES];
     uint64_t               gauges[NGX_HTTP_XET_CELLS];
     uint64_t               room[NGX_HTTP_XET_METRICS_ROOM / sizeof(uint64_t)];
@@ -238,8 +238,8 @@ ngx_http_xet_metrics_standbys(ngx_uint_t n)
 
 
 /*
- * Returns the index of an error code.  With add, adds an unknown code unless
- * the table is full.  Returns 0, the index of "other", for other codes.
+ * Returns the index of an error code.  If add is set, adds an unknown code
+ * unless the table is full.  Returns 0, the index of "other", for other codes.
  */
 
 static ngx_uint_t
@@ -545,7 +545,9 @@ ngx_http_xet_metrics_init_process(ngx_shm_zone_t *zone)
 }
 
 
-/* Gives the worker private cells: counts that handlers add later are lost. */
+/*
+ * Switches to private cells, so counts that handlers add after this are lost.
+ */
 
 void
 ngx_http_xet_metrics_exit_process(void)

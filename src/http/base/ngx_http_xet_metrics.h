@@ -71,12 +71,15 @@ typedef enum {
 
 typedef enum {
     NGX_HTTP_XET_RESULT_OK = 0,
-    NGX_HTTP_XET_RESULT_REFUSED,   /* error of PostgreSQL, no retry */
+    NGX_HTTP_XET_RESULT_REFUSED,   /* PostgreSQL error, not retried */
     NGX_HTTP_XET_RESULT_AWAY       /* no response, or temporary error */
 } ngx_http_xet_result_e;
 
 
-/* Reasons to send a statement of a standby again, to another server. */
+/*
+ * The reasons to send a statement to another server, after a standby has got
+ * it.
+ */
 
 typedef enum {
     NGX_HTTP_XET_AGAIN_MISSING = 0,    /* no rows, or too few */
@@ -94,7 +97,7 @@ typedef enum {
 } ngx_http_xet_way_e;
 
 
-/* Outcomes of upload grants, and of the uploads made with them. */
+/* The outcomes of upload grants, and of uploads that used a grant. */
 
 typedef enum {
     NGX_HTTP_XET_GRANT_GIVEN = 0,
@@ -200,11 +203,14 @@ extern const ngx_msec_t  ngx_http_xet_buckets[NGX_HTTP_XET_BUCKETS - 1];
 void ngx_http_xet_metrics_gauge(ngx_uint_t cell, uint64_t v);
 uint64_t ngx_http_xet_metrics_now(void);
 
-/* Counts a response of a route in REQUESTS and the related metrics. */
+/*
+ * Counts a response of a route in REQUESTS and in the metrics of times and
+ * bytes.
+ */
 void ngx_http_xet_metrics_request(ngx_uint_t route, ngx_uint_t status,
     ngx_msec_t ms, uint64_t received, uint64_t sent);
 
-/* Counts an error in REFUSALS. */
+/* Counts an error response with this code in REFUSALS. */
 void ngx_http_xet_metrics_refusal(const char *code);
 
 
@@ -226,7 +232,10 @@ void ngx_http_xet_metrics_routes(const char *const *names, ngx_uint_t n);
  */
 ngx_uint_t ngx_http_xet_metrics_slot(uint64_t ms);
 
-/* Sets whether metrics of an object store are shown. */
+/*
+ * Sets whether the metrics of an object store are shown: "there" is 1 if the
+ * store is a bucket.
+ */
 void ngx_http_xet_metrics_bucket(ngx_uint_t there);
 
 /* Sets the labels of n standbys: "1", "2" and so on. */

@@ -1,12 +1,12 @@
 
 /*
- * Headers, bodies and ends of responses.
+ * Functions that send responses: headers, bodies, and the end of a response.
  *
  * After a request is finalized, nginx itself waits for a slow client.  But a
- * handler that makes a response piece by piece must wait for the socket's write
- * event before the request is finalized, like nginx's writer.  It must also
- * apply "send_timeout", which restarts with each successful write.  While a
- * rate limit delays the response, the timer is used for the delay.
+ * handler that makes a response piece by piece must itself wait for the
+ * socket's write events, before the request is finalized.  It must also apply
+ * "send_timeout", which restarts with each successful write.  While a rate
+ * limit delays the response, the timer is used for the delay.
  */
 
 #include "ngx_http_xet.h"
@@ -121,7 +121,10 @@ ngx_http_xet_break_off(ngx_http_request_t *r)
     if (r->http_version < NGX_HTTP_VERSION_20 && !r->chunked
         && r->headers_out.content_length_n == -1)
     {
-        /* reset the connection: a normal close would be the end of the body */
+        /*
+         * reset the connection: a normal close would look like the end of the
+         * body
+         */
 
         linger.l_onoff = 1;
         linger.l_linger = 0;

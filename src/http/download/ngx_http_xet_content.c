@@ -47,7 +47,7 @@ typedef struct {
 
 struct ngx_http_xet_parts_s {
     ngx_http_xet_reader_t         *reader;
-    ngx_http_xet_part_t           *parts;      /* array of n, at least one */
+    ngx_http_xet_part_t           *parts;      /* array of n, n > 0 */
     ngx_uint_t                     n;
     ngx_str_t                      end;        /* text after the last part */
     void                          *data;       /* state of the response */
@@ -232,8 +232,9 @@ ngx_http_xet_content_condition(ngx_http_request_t *r,
 
 
 /*
- * Returns whether the header h matches etag.  h has one line, because nginx
- * rejects a request that repeats If-Match or If-None-Match.
+ * Returns whether the list of entity tags in the header h matches etag.  h has
+ * one line, because nginx rejects a request that repeats If-Match or
+ * If-None-Match.
  */
 
 static ngx_uint_t
@@ -246,8 +247,8 @@ ngx_http_xet_content_match(ngx_table_elt_t *h, const ngx_str_t *etag,
 
 
 /*
- * Sets the ranges to send.  Returns XET_DONE for the whole content, as without
- * a Range header.
+ * Sets the ranges to send.  Returns XET_DONE if the whole content must be sent,
+ * as if the request had no Range header.
  */
 
 static xet_status_t
@@ -349,7 +350,10 @@ ngx_http_xet_content_past(ngx_http_request_t *r, uint64_t size,
 }
 
 
-/* Sends a response without a body: to HEAD, 304, or empty content. */
+/*
+ * Sends a response without a body: to a HEAD request, with 304, or for an empty
+ * file.
+ */
 
 static ngx_int_t
 ngx_http_xet_content_head(ngx_http_request_t *r,
@@ -485,8 +489,8 @@ ngx_http_xet_content_range(u_char *p, const xet_range_t *range, uint64_t size)
 
 
 /*
- * Writes 124 random bits, so that nobody can make a file that contains the
- * boundary.
+ * Writes a boundary with 124 random bits, so that nobody can make a file that
+ * contains the boundary.
  */
 
 static void
@@ -553,7 +557,7 @@ ngx_http_xet_content_header(ngx_http_request_t *r,
 }
 
 
-/* Sends header and parts.  The reader then belongs to p. */
+/* Sends the header and the parts.  From this call on, p owns the reader. */
 
 static ngx_int_t
 ngx_http_xet_parts_send(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -767,8 +771,8 @@ ngx_http_xet_parts_output(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 
 
 /*
- * Links the ready piece and its texts.  Returns whether the piece is the last
- * one.
+ * Makes a chain of the ready piece and the texts around it.  Returns whether
+ * the piece is the last one.
  */
 
 static ngx_uint_t

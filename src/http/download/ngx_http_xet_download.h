@@ -1,5 +1,5 @@
 
-/* Downloads: reconstruction plans, files in pieces, and URLs of xorbs. */
+/* Downloads: signs data URLs, sends files piece by piece, and sends plans. */
 
 #ifndef _NGX_HTTP_XET_DOWNLOAD_H_INCLUDED_
 #define _NGX_HTTP_XET_DOWNLOAD_H_INCLUDED_
@@ -69,8 +69,8 @@ ngx_int_t ngx_http_xet_url_internal(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_url_args(ngx_http_request_t *r, ngx_str_t *args);
 
 /*
- * Parses the name of a copy at the end of the URI.  Returns NGX_OK or
- * NGX_DECLINED.
+ * Parses the name of a copy at the end of the URI.  Returns NGX_OK, or
+ * NGX_DECLINED if the URI does not end with such a name.
  */
 ngx_int_t ngx_http_xet_url_copy(ngx_http_request_t *r, xet_hash_t *xorb,
     uint32_t *copy_id);
@@ -121,21 +121,21 @@ xet_status_t ngx_http_xet_decode_begin_job(ngx_http_xet_decode_t *d,
     const xet_suite_t *suite, ngx_http_xet_store_t *store, ngx_log_t *log);
 
 /*
- * Opens the copy that contains chunk, unless it is open.  Returns the statuses
- * of ngx_http_xet_decode_chunk_job().
+ * Opens the copy that contains chunk, unless it is open.  Returns the same
+ * statuses as ngx_http_xet_decode_chunk_job().
  */
 xet_status_t ngx_http_xet_decode_open_job(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk);
 
-/* True if the range of the chunk was announced to the store. */
+/* True if the store was told that the bytes of the chunk will be read. */
 #define ngx_http_xet_decode_announced(d, chunk)                               \
     ((chunk)->stored_start >= (d)->copy.reader.start                          \
      && (uint64_t) (chunk)->stored_start + (chunk)->stored_len                \
         <= (d)->copy.reader.end)
 
 /*
- * Announces that the job will read the bytes [start, end) of the open copy
- * next.
+ * Tells the store that the job will read the bytes [start, end) of the open
+ * copy next.
  */
 void ngx_http_xet_decode_ahead(ngx_http_xet_decode_t *d, uint64_t start,
     uint64_t end);
@@ -181,11 +181,11 @@ void ngx_http_xet_decode_end_job(ngx_http_xet_decode_t *d);
  * statement and one job (ctx->query, ctx->task).  The caller must not start a
  * statement or a job, and the rows of its own last statement are freed.
  * Between a handler and the next call the reader does nothing and holds no
- * descriptor: this is the backpressure.
+ * descriptor, so a slow client slows the reading (backpressure).
  *
  * Pieces come in the order of the range, without gaps.  A piece consists of
- * whole chunks, except at the ends of the range.  There are two ways to get
- * them:
+ * whole chunks, except at the ends of the range.  A caller can get them in two
+ * ways:
  *
  *     in the event loop: next passes a piece to the handler.  The piece
  *     belongs to the caller until the caller releases it.  The caller may hold
@@ -265,10 +265,10 @@ ngx_http_xet_reader_t *ngx_http_xet_reader_create(ngx_http_request_t *r,
     void *data);
 
 /*
- * Finds the file with the permissions of the request; an open reader keeps its
- * file.  Returns XET_AGAIN if handler will be called.  Returns XET_OK for the
- * empty file, whose hash is all zeros: the file is open without a query, and
- * handler will not be called.
+ * Opens the file if the request may read it.  The permission is checked again
+ * whenever more terms are read.  Returns XET_AGAIN if handler will be called.
+ * Returns XET_OK for the empty file, whose hash is all zeros: the file is open
+ * without a query, and handler will not be called.
  */
 xet_status_t ngx_http_xet_reader_open(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd, const xet_hash_t *file,
@@ -321,7 +321,7 @@ void ngx_http_xet_reader_data(ngx_http_xet_reader_t *rd, void *data);
 typedef struct {
     ngx_http_xet_reader_t  *reader;            /* open, and idle */
     uint64_t                start;             /* offset in the file */
-    uint64_t                size;              /* bytes from start on */
+    uint64_t                size;              /* bytes to serve */
     ngx_str_t               etag;              /* strong, with quotes */
     ngx_str_t               type;              /* Content-Type */
 } ngx_http_xet_content_t;
@@ -337,9 +337,9 @@ typedef struct {
  * is the response to GET without the body; HEAD ignores Range.
  *
  * The response is sent in pieces, with backpressure from the client.  The
- * reader then belongs to the response, which sets the ranges of the reader.
- * Damage in the store is 500 as long as nothing was sent; after that the
- * connection is closed.
+ * reader then belongs to the response, which sets the ranges of the reader.  If
+ * the store is damaged, the response is 500 as long as nothing was sent; after
+ * that the connection is closed.
  *
  * A content handler must return the result; a callback must pass the result to
  * ngx_http_finalize_request().  NGX_DONE means that the response is being sent
@@ -351,16 +351,19 @@ ngx_int_t ngx_http_xet_content_send(ngx_http_request_t *r,
 
 /*
  * Checks only the conditions of the request, for content that the caller
- * generates and sends itself.  Of content only the entity tag is used.
- * Returns NGX_DECLINED if the caller must send the content.  Otherwise a 304
- * or 412 was sent, and the result is that of ngx_http_xet_content_send().  The
- * conditions of nginx itself need dates, which files do not have.  A 412 of
- * nginx is not JSON, and closes the connection without a header that says so.
+ * generates and sends itself.  Only the entity tag of content is used.  Returns
+ * NGX_DECLINED if the caller must send the content.  Otherwise a 304 or 412 was
+ * sent, and the result is that of ngx_http_xet_content_send().  nginx's own
+ * checks are not used: they need dates, which files do not have.  Besides,
+ * nginx's 412 is not JSON, and closes the connection without announcing this in
+ * a header.
  */
 ngx_int_t ngx_http_xet_content_conditions(ngx_http_request_t *r,
     const ngx_http_xet_content_t *content);
 
-/* Returns the Cache-Control header for content whose URL contains its hash. */
+/*
+ * Returns the value of Cache-Control for content whose URL contains its hash.
+ */
 const char *ngx_http_xet_content_cache(ngx_http_request_t *r);
 
 /*
@@ -377,7 +380,7 @@ ngx_int_t ngx_http_xet_content_digest(ngx_http_request_t *r,
  */
 
 /*
- * Makes the next piece, immediately or later, and then calls
+ * A callback that makes the next piece, immediately or later, and then calls
  * ngx_http_xet_stream_send().
  */
 typedef void (*ngx_http_xet_stream_next_pt)(ngx_http_request_t *r,
@@ -426,7 +429,10 @@ void ngx_http_xet_stream_send(ngx_http_request_t *r,
     (NGX_HTTP_XET_TERMS_ROWS * XET_TERM_SEGMENT_MAX)
 
 
-/* Requests the next batch; returns the result of ngx_http_xet_plan_send(). */
+/*
+ * Requests the next batch of terms; returns a value like
+ * ngx_http_xet_plan_send().
+ */
 typedef ngx_int_t (*ngx_http_xet_plan_ask_pt)(ngx_http_request_t *r);
 
 
@@ -444,8 +450,8 @@ typedef struct {
 
 
 /*
- * Returns the spool of a plan whose terms are in a file: plan->spool is not
- * NULL.
+ * Returns the spool of a plan whose terms are in a temporary file.  Use it only
+ * if plan->spool is not NULL.
  */
 #define ngx_http_xet_plan_spool_get(plan)                                     \
     ((ngx_http_xet_plan_spool_t *) (plan)->spool->ctx)
@@ -470,9 +476,9 @@ xet_status_t ngx_http_xet_plan_bound(ngx_http_request_t *r, xet_plan_t *plan);
 /* ngx_http_xet_plan.c: sends reconstruction plans. */
 
 /*
- * Finishes the plan and sends it as JSON of the given kind.  The pieces of a
- * large plan are made by a thread.  The plan and its memory must live until
- * the request ends.
+ * Finishes the plan and sends it as JSON of the given kind.  A thread makes the
+ * pieces of a large plan.  The plan and its memory must live until the request
+ * ends.
  *
  * Returns NGX_AGAIN if the request will be finalized later; any other code is
  * for ngx_http_finalize_request().
@@ -482,8 +488,8 @@ ngx_int_t ngx_http_xet_plan_send(ngx_http_request_t *r, xet_plan_t *plan,
 
 
 /*
- * ngx_http_xet_reconstruct.c: reconstructions, which are the ranges of xorbs
- * that make up a byte range of a file.
+ * ngx_http_xet_reconstruct.c: sends reconstructions: the ranges of xorbs that
+ * make up a byte range of a file.
  */
 
 /*

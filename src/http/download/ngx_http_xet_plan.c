@@ -3,29 +3,29 @@
  * Makes reconstruction plans: reads terms in batches, merges ranges, signs
  * URLs, and writes JSON.
  *
- * A batch is the result of one statement, a few thousand terms at most, so
- * that a large file delays neither PostgreSQL nor the event loop.  Plans of a
- * few batches stay in memory.  A larger plan is first written, batch by batch,
- * to a temporary file of the store.  So a slow client occupies a file instead
- * of memory, and an error before the response can still be reported by an HTTP
- * status.
+ * A batch is the result of one statement, a few thousand terms at most, so that
+ * a large file delays neither PostgreSQL nor the event loop.  Plans of a few
+ * batches stay in memory.  A larger plan is first written, batch by batch, to a
+ * temporary file of the store.  So a slow client occupies a file instead of
+ * memory.  An error found before the response starts can still be reported by
+ * an HTTP status.
  *
  * Memory of a request: first NGX_HTTP_XET_PLAN_TERMS terms and the rows of a
  * batch; "xet_plan_buffer" for sorting; after that a piece of the response.
  * All memory and files are freed with the request.
  *
- * A plan of usual size is finished and written at once in the event loop,
- * which takes some 100 microseconds.  A large plan is finished and written by
- * jobs, one piece of JSON at a time, with their own MAC context.  A plan in a
- * file is finished by several jobs, so that the thread can serve other
- * requests in between.  The plan belongs to the thread while a job runs.
+ * A plan of usual size is finished and written at once in the event loop, which
+ * takes about 100 microseconds.  A large plan is finished and written by jobs,
+ * one piece of JSON at a time, with their own MAC context.  A plan in a file is
+ * finished by several jobs, so that the thread can serve other requests in
+ * between.  The plan belongs to the thread while a job runs.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_download.h"
 
 
-#define NGX_HTTP_XET_PLAN_INLINE  256          /* terms; a thread does more */
+#define NGX_HTTP_XET_PLAN_INLINE  256          /* maximum terms per event */
 #define NGX_HTTP_XET_PLAN_PIECE   65536        /* bytes of JSON */
 #define NGX_HTTP_XET_PLAN_READ    256          /* terms per read */
 

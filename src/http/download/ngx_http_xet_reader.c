@@ -40,7 +40,7 @@
 #define NGX_HTTP_XET_READER_LISTS    64
 #define NGX_HTTP_XET_READER_CONSUME  (4 * 1024 * 1024)  /* bytes in a job */
 #define NGX_HTTP_XET_READER_HEALED   4         /* consecutive damaged copies */
-#define NGX_HTTP_XET_READER_GONE     4         /* look-ups without a chunk */
+#define NGX_HTTP_XET_READER_GONE     4     /* max. look-ups of the file again */
 
 
 typedef struct {
@@ -148,7 +148,7 @@ ngx_http_xet_reader_cleanup(void *data)
 {
     ngx_http_xet_reader_t *rd = data;
 
-    /* the client may have left before the damage was recorded */
+    /* the request may have ended before the damage was recorded */
 
     ngx_http_xet_query_xorb_damaged_tell(&rd->damage);
     ngx_http_xet_damage_destroy(&rd->damage);
@@ -335,8 +335,8 @@ ngx_http_xet_reader_data(ngx_http_xet_reader_t *rd, void *data)
 
 
 /*
- * Starts the job or the statement that the cursor needs, and returns
- * XET_AGAIN, or an error.
+ * Starts the job or the statement that the cursor needs.  Returns XET_AGAIN, or
+ * an error.
  */
 
 static xet_status_t

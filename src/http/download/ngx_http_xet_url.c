@@ -1,6 +1,7 @@
 
 /*
- * Signed URLs in responses: URLs of this server, or of the object store.
+ * Signs the URLs in responses, which point to this server or to the object
+ * store.
  *
  * The first key signs.  Its MAC context in the main configuration belongs to
  * the event loop of the worker; a thread that signs creates its own.

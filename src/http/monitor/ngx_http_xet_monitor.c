@@ -3,8 +3,8 @@
  * The content handler of "xet_metrics" and "xet_status".
  *
  * A response is made from data in shared memory, without waiting.  Each request
- * also starts queries to PostgreSQL and the store; the results are for later
- * responses.
+ * also starts queries to PostgreSQL and the store; the results are shown in
+ * later responses.
  */
 
 #include "ngx_http_xet.h"

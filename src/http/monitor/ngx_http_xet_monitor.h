@@ -28,14 +28,14 @@ typedef struct {
 /* The content handler of "xet_metrics" and "xet_status". */
 ngx_int_t ngx_http_xet_monitor_handler(ngx_http_request_t *r);
 
-/* Sets the gauges of this worker, for its pools and jobs. */
+/* Sets the gauges for the pools and jobs of this worker. */
 void ngx_http_xet_monitor_levels(void);
 
 
 /*
  * Sends queries for metrics to PostgreSQL and the store, unless the last ones
- * were sent less than an interval ago.  If repos is set, also queries the
- * largest repos.  Does not wait; the results are for later responses.
+ * were sent less than an interval ago.  If repos is set, also sends a query for
+ * the largest repos.  Does not wait: the results are shown in later responses.
  */
 void ngx_http_xet_monitor_ask(ngx_uint_t repos);
 

@@ -4,9 +4,9 @@
  * and size of their objects.
  *
  * Each request for metrics makes its worker send queries, and reads the results
- * of earlier queries without waiting.  A query is sent only if an interval has
- * passed since the last query of any worker.  So one worker at a time waits
- * for results.
+ * of earlier queries without waiting.  A query is sent only if
+ * NGX_HTTP_XET_FIGURES_INTERVAL has passed since the last query of any worker,
+ * so only one worker at a time waits for a result.
  *
  * Files and xorbs are counted by a walk over their rows.  Each query counts
  * one part of the rows.  The sums are published when the walk is complete;
@@ -30,7 +30,7 @@
 #define NGX_HTTP_XET_FIGURES_INTERVAL  10000   /* ms */
 #define NGX_HTTP_XET_FIGURES_LATE      60000   /* ms */
 
-/* Rows per query, which takes about 50 ms. */
+/* The number of rows per query; a query takes about 50 ms. */
 #define NGX_HTTP_XET_FIGURES_PART      50000
 #define NGX_HTTP_XET_REPOS_PART        20000
 
@@ -41,7 +41,7 @@
 #define NGX_HTTP_XET_FIGURES_END       NGX_MAX_OFF_T_VALUE
 
 
-/* When to send the next query of a walk, and which result to expect. */
+/* Determines when to send the next query, and which result is expected. */
 
 typedef struct {
     uint64_t                   asked;          /* time of the last query, ms */
@@ -402,8 +402,8 @@ ngx_http_xet_monitor_sized(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
 
 /*
- * Adds a part of a repo.  Rows come in the order of repo ids, so all parts of
- * a repo are adjacent, and only the last repo may be incomplete.
+ * Adds the counts of a part of a repo.  Rows come in the order of repo ids, so
+ * all parts of a repo are adjacent, and only the last repo may be incomplete.
  */
 
 static void

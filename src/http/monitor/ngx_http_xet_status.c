@@ -67,7 +67,7 @@ enum {
 static const struct {
     const char                *name;
     const char                *state;
-    const char                *away;           /* state without the API */
+    const char                *away;           /* text without xet_api */
     const char                *texts[NGX_HTTP_XET_STATE_BAD + 1];
 } ngx_http_xet_status_parts[] = {
     { "postgres", "postgres_state", "This server has no database.",
@@ -358,7 +358,7 @@ ngx_http_xet_status_store(ngx_http_xet_status_t *s,
 }
 
 
-/* Shows how long the oldest statement or job has waited. */
+/* Shows how long the oldest statement or job has been waiting. */
 
 static void
 ngx_http_xet_status_queues(ngx_http_xet_status_t *s)

@@ -3,10 +3,10 @@
  * Encodes the parameters of a statement in PostgreSQL's binary format.
  *
  * Array elements are appended in this format: number of dimensions (1),
- * has-nulls flag, OID of the element type, length, lower bound (1), then each
- * element with its length.  The memory comes from malloc(), because threads
- * fill arrays.  After a failed allocation the array is marked as failed; the
- * caller checks the mark once, before sending.
+ * has-nulls flag, OID of the element type, length, lower bound (1), then the
+ * length and the bytes of each element.  The memory comes from malloc(),
+ * because threads fill arrays.  After a failed allocation the array is marked
+ * as failed; the caller checks the mark once, before sending.
  */
 
 #include "ngx_http_xet_pg_session.h"

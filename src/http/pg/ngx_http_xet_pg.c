@@ -32,12 +32,14 @@
  * - lock_timeout keeps requests that wait for a long-held lock from occupying
  *   all sessions.
  *
- * A statement that acts for a client follows xet.in_time() in the same
- * transaction.  That function raises an error if the statement was in the
- * socket for more than NGX_HTTP_XET_PG_BEGINS.  The deadline is a time of
- * PostgreSQL's clock, which is read when the session starts and with each such
- * statement.  The error contains the current time of that clock; if the client
- * is still waiting, the statement is sent again with a new deadline.
+ * Some statements must run only while their client is waiting ("client" is
+ * WAITS in statements.def).  Before such a statement, the session sends
+ * xet.in_time(), in the same transaction.  This function raises an error if the
+ * two waited in the socket for more than NGX_HTTP_XET_PG_BEGINS.  The deadline
+ * is a time of PostgreSQL's clock, which is read when the session starts and
+ * with each such statement.  The error contains the current time of that clock;
+ * if the client is still waiting, the statement is sent again with a new
+ * deadline.
  */
 
 #include "ngx_http_xet.h"
@@ -82,7 +84,7 @@ static const char  ngx_http_xet_pg_setup_sql[] =
     "       set_config('lock_timeout', $2, false),"
     "       floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-#define NGX_HTTP_XET_PG_SETTINGS  8            /* index of the clock's column */
+#define NGX_HTTP_XET_PG_SETTINGS  8          /* column with PostgreSQL's time */
 
 
 /* a standby may be promoted; even then this session must not write */
@@ -258,8 +260,9 @@ ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev)
 
 
 /*
- * Reads results until the session is ready.  Returns NGX_OK when the session
- * is ready, NGX_AGAIN before, and NGX_DECLINED after an error.
+ * Reads results until the session is ready.  Returns NGX_OK if the session is
+ * ready, NGX_AGAIN if results are still missing, and NGX_DECLINED after an
+ * error.
  */
 
 static ngx_int_t
@@ -433,8 +436,8 @@ ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
 
 /*
- * Sends xet.in_time() with the deadline for the start of q, if q acts for a
- * client.  Returns 1, or 0 after an error, as libpq does.
+ * If q must run only while its client is waiting, sends xet.in_time() with the
+ * deadline for the start of q.  Returns 1, or 0 after an error, as libpq does.
  */
 
 static int
@@ -671,7 +674,8 @@ ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q,
 
 /*
  * Returns the next available result, or NULL.  libpq returns a NULL after each
- * result, which is skipped; after a connection error only NULL follows.
+ * result; this function skips it.  After a connection error libpq returns only
+ * NULL.
  */
 
 static PGresult *

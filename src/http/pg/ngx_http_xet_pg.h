@@ -18,8 +18,8 @@
  */
 
 /*
- * An array parameter.  A zeroed structure is an array without elements; the
- * element type is that of the parameter.
+ * An array parameter of a statement.  A zeroed structure is an empty array.
+ * The statement determines the element type.
  */
 
 typedef struct {
@@ -36,9 +36,10 @@ typedef struct {
 
 /*
  * The memory of an array comes from malloc(), so that a thread may fill the
- * array.  destroy frees the memory; reset only removes the elements.  If out
- * of memory, "failed" is set; the caller checks "failed" before sending the
- * array, and reset does not clear it.
+ * array.  ngx_http_xet_array_destroy() frees the memory;
+ * ngx_http_xet_array_reset() only removes the elements.  A function that runs
+ * out of memory sets "failed".  The caller must check "failed" before sending
+ * the array; a reset does not clear it.
  */
 void ngx_http_xet_array_reset(ngx_http_xet_array_t *a);
 void ngx_http_xet_array_destroy(ngx_http_xet_array_t *a);
@@ -67,10 +68,10 @@ void ngx_http_xet_arrays_destroy(ngx_http_xet_array_t *a, ngx_uint_t n);
 ngx_uint_t ngx_http_xet_arrays_failed(ngx_http_xet_array_t *a, ngx_uint_t n);
 
 /*
- * Takes the next n elements, or fewer, and returns their number.  Sets value
- * and length to an array of these elements, with the element type "type".  This
- * array overwrites the elements taken before, and is valid until the next call.
- * After the first call no elements may be added.
+ * Takes the next n elements, or fewer, and returns their number.  Sets *value
+ * and *length to an array of these elements in PostgreSQL's format; "type" is
+ * the OID of their type.  This array overwrites the elements taken before, and
+ * is valid until the next call.  After the first call no elements may be added.
  */
 ngx_uint_t ngx_http_xet_array_take(ngx_http_xet_array_t *a, uint32_t type,
     ngx_uint_t n, const char **value, int *length);
@@ -78,7 +79,10 @@ ngx_uint_t ngx_http_xet_array_take(ngx_http_xet_array_t *a, uint32_t type,
 /* Returns whether there are elements left to take. */
 ngx_uint_t ngx_http_xet_array_left(ngx_http_xet_array_t *a);
 
-/* Gets value and length for libpq, which are valid until a is changed. */
+/*
+ * Sets *value and *length to the array in PostgreSQL's format, valid until a is
+ * changed.
+ */
 void ngx_http_xet_array_value(ngx_http_xet_array_t *a, uint32_t type,
     const char **value, int *length);
 
@@ -86,16 +90,16 @@ void ngx_http_xet_array_value(ngx_http_xet_array_t *a, uint32_t type,
 
 
 /*
- * The parameters of a statement.  Bytes stay in the caller's memory, numbers
- * are stored in this structure: both must live until the statement is
+ * The parameters of a statement.  Strings stay in the caller's memory, and
+ * numbers are stored in this structure.  Both must live until the statement is
  * complete.
  */
 
 typedef struct {
     ngx_uint_t   n;
     ngx_uint_t   numbered;
-    uint32_t     caller;           /* hash of the caller; 0: no caller */
-    ngx_uint_t   acts;             /* acts for a client */
+    uint32_t     caller;           /* hash of the caller, or 0 */
+    ngx_uint_t   acts;             /* send only while the client waits */
     const char  *values[NGX_HTTP_XET_PARAMS_MAX];
     int          lengths[NGX_HTTP_XET_PARAMS_MAX];
     int64_t      numbers[NGX_HTTP_XET_PARAMS_MAX];    /* big-endian */
@@ -136,7 +140,7 @@ typedef enum {
     NGX_HTTP_XET_PG_POOLS,
 
     /*
-     * label of all standbys in metrics; statements are not sent to this pool
+     * not a pool, but the common metrics label of all standbys
      */
 
     NGX_HTTP_XET_STANDBY = NGX_HTTP_XET_PG_POOLS
@@ -168,7 +172,7 @@ typedef struct {
     ngx_uint_t                    params;
     const uint32_t               *types;       /* OIDs of the parameters */
     const ngx_http_xet_column_t  *columns;
-    ngx_uint_t                    longs;       /* a long read */
+    ngx_uint_t                    longs;       /* 1: a long read */
 } ngx_http_xet_pg_stmt_t;
 
 
@@ -177,8 +181,8 @@ typedef struct {
 struct ngx_http_xet_pg_host_s {
     ngx_str_t                  conninfo;       /* zero-terminated */
     ngx_str_t                  name;           /* name shown in the log */
-    char                      *host;           /* these override conninfo; */
-    char                      *hostaddr;       /* NULL: as in conninfo */
+    char                      *host;       /* overrides conninfo, unless NULL */
+    char                      *hostaddr;   /* overrides conninfo, unless NULL */
     char                      *port;
     unsigned                   standby:1;      /* read-only, may lag */
     unsigned                   several:1;      /* several hosts in conninfo */
@@ -205,8 +209,8 @@ typedef struct {
 #define NGX_HTTP_XET_PG_RETRIED    "08007"     /* may have run twice */
 
 /*
- * An SQLSTATE of this module: the copy that a statement refers to is too old,
- * or was collected, and a retry does not help.  Class 40 is that of conflicts.
+ * An SQLSTATE of this module: the copy that a statement refers to is too old or
+ * was garbage-collected, so a retry does not help.  Class 40 means a conflict.
  * A server whose module does not know this SQLSTATE keeps the copy, since a row
  * may refer to it (ngx_http_xet_query_unnamed()).
  */
@@ -252,12 +256,12 @@ void ngx_http_xet_pg_pools_exit(ngx_cycle_t *cycle);
 
 /*
  * Queues a statement.  The data of its parameters, and the numbers in p, must
- * live until the handler is called or the statement is detached.  p is NULL
- * for a statement without parameters.  Returns NULL, and does not call the
- * handler, if the queue is full, PostgreSQL is known to be unavailable, or out
- * of memory.  A long read (statements.def) uses its own pool, in which callers
- * take turns, by p->caller.  A ping uses the pool of reads, unless all ready
- * sessions of that pool are busy.
+ * live until the handler is called or the statement is detached.  p is NULL for
+ * a statement without parameters.  Returns NULL, and does not call the handler,
+ * if the queue is full, PostgreSQL is known to be unavailable, or out of
+ * memory.  Long reads (see statements.def) have their own pool, in which
+ * callers, identified by p->caller, take turns.  A ping uses the read pool, or
+ * the ping pool if all ready sessions of the read pool are busy.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_pg_pools_send(ngx_http_xet_pg_pool_e
     pg_pool, const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
@@ -274,8 +278,8 @@ void ngx_http_xet_pg_pools_watch(ngx_http_xet_pg_query_t *q,
     ngx_http_xet_pg_fit_pt fit);
 
 /*
- * Drops a waiting statement; a statement in flight will complete.  The handler
- * is not called.
+ * Abandons q, whose handler will not be called.  If q is waiting, it is never
+ * sent; if q is in flight, PostgreSQL completes it.
  */
 void ngx_http_xet_pg_pools_detach(ngx_http_xet_pg_query_t *q);
 
@@ -297,8 +301,8 @@ void ngx_http_xet_pg_pools_stat(ngx_http_xet_pg_pool_e pg_pool,
     ngx_http_xet_pg_pool_stat_t *stat);
 
 /*
- * Returns whether an error is a conflict, with the replay on a standby or with
- * other transactions.
+ * Returns whether an SQLSTATE means a conflict with other transactions or, on a
+ * standby, with WAL replay.
  */
 ngx_uint_t ngx_http_xet_pg_pools_conflict(const char *sqlstate);
 
@@ -317,8 +321,8 @@ void ngx_http_xet_standbys_exit(ngx_cycle_t *cycle);
 #define NGX_HTTP_XET_NO_STANDBY  ((ngx_uint_t) -1)
 
 /*
- * Returns the nearest usable standby that is not in the bit mask "but", or
- * NGX_HTTP_XET_NO_STANDBY.
+ * Returns the nearest usable standby, except the standbys in the bit mask
+ * "but", or NGX_HTTP_XET_NO_STANDBY.
  */
 ngx_uint_t ngx_http_xet_standbys_nearest(ngx_uint_t but);
 
@@ -330,7 +334,7 @@ ngx_uint_t ngx_http_xet_standbys_fit(ngx_uint_t n);
 
 /*
  * Queues a read or a dedup query for standby n, like
- * ngx_http_xet_pg_pools_send().  A statement that conflicts with the replay is
+ * ngx_http_xet_pg_pools_send().  A statement that conflicts with WAL replay is
  * not sent to this standby again.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_standbys_send(ngx_uint_t n,
@@ -344,7 +348,7 @@ ngx_http_xet_pg_query_t *ngx_http_xet_standbys_send(ngx_uint_t n,
  */
 void ngx_http_xet_standbys_suspect(ngx_uint_t n);
 
-/* Fills stat with the sums over all standbys. */
+/* Fills stat with the sums of the statistics of all standbys. */
 void ngx_http_xet_standbys_stat(ngx_http_xet_pg_pool_stat_t *stat);
 
 /* Sets the metrics of standbys. */
@@ -374,22 +378,23 @@ const char *ngx_http_xet_pg_detail(PGresult *res);
 /* ngx_http_xet_pg_host.c: hosts in connection strings. */
 
 /*
- * Checks the syntax of a connection string.  Returns NGX_OK, NGX_DECLINED if
- * it contains a password, or NGX_ERROR with the reason in err, of len bytes.
+ * Checks the syntax of a connection string.  Returns NGX_OK; NGX_DECLINED if it
+ * contains a password; or NGX_ERROR, and writes the reason to err, a buffer of
+ * len bytes.
  */
 ngx_int_t ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err,
     size_t len);
 
 /*
- * Creates the host of the primary from a connection string.  Returns NGX_OK,
- * or NGX_ERROR with the reason in err, of len bytes.
+ * Creates the host of the primary from a connection string.  Returns NGX_OK, or
+ * NGX_ERROR, and writes the reason to err, a buffer of len bytes.
  */
 ngx_int_t ngx_http_xet_pg_primary(ngx_http_xet_pg_host_t *host,
     ngx_str_t *conninfo, u_char *err, size_t len);
 
 /*
  * Adds an ngx_http_xet_standby_conf_t for each host in a connection string of
- * standbys.  All settings except the host are copied from "like".
+ * standbys.  The other settings are copied from "like".
  */
 ngx_int_t ngx_http_xet_pg_standbys(ngx_array_t *standbys,
     const ngx_http_xet_standby_conf_t *like, ngx_str_t *conninfo,

@@ -5,7 +5,7 @@
  *
  * The check reads and writes files, so the connecting thread runs it.  Each
  * wait for a result has the same limit as the connection attempt: a lock or a
- * halted server must not block the thread for ever.
+ * hung server must not block the thread forever.
  */
 
 #include "ngx_http_xet.h"
@@ -18,7 +18,7 @@
 #define NGX_HTTP_XET_PG_TEST_TIMEOUT  "2"      /* seconds */
 
 
-/* Error messages for a kind of store. */
+/* The error messages for a store in a folder, or in a bucket. */
 
 typedef struct {
     const char  *unread;
@@ -178,10 +178,10 @@ ngx_http_xet_pg_check_schema_job(PGconn *conn, ngx_msec_t timeout)
 
 /*
  * Compares the identities of the folder and of the database.  If neither has
- * one, creates an identity for both: first an unconfirmed row, then the file,
- * then the confirmation.  After a crash in between, the next session completes
- * these steps.  Several nodes that start together use the identity that was
- * created first.
+ * one, creates an identity for both: inserts an unconfirmed row, writes the
+ * file, and then confirms the row.  If a crash interrupts these steps, the next
+ * session completes them.  Several nodes that start together use the identity
+ * that was created first.
  */
 
 static const char *

@@ -1,12 +1,13 @@
 
 /*
- * Hosts of connection strings, and the parameters of libpq for each host.
+ * Extracts the hosts from connection strings, and builds libpq's parameters for
+ * each host.
  *
  * The connection string of the primary lists all hosts that may be the primary:
  * for each new session libpq looks for the host that is not a standby.  A
  * string of standbys is split into its hosts, because each standby has its own
- * lag and response time.  libpq gets the values of one host after the string,
- * so these values override the string.
+ * lag and response time.  The values for one host are passed to libpq after the
+ * string, so they override the string.
  */
 
 #include "ngx_http_xet.h"
@@ -186,7 +187,7 @@ ngx_http_xet_pg_primary(ngx_http_xet_pg_host_t *host, ngx_str_t *conninfo,
                     || ngx_http_xet_pg_list_n(named.hostaddr) > 1;
     rc = NGX_OK;
 
-    /* results of a standby must never be treated as those of the primary */
+    /* results of a standby must never be taken for results of the primary */
 
     if (named.target && ngx_strcmp(named.target, "primary") != 0
         && ngx_strcmp(named.target, "read-write") != 0)

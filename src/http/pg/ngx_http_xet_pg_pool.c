@@ -16,8 +16,8 @@
  * session retry at once.
  *
  * The pool of a standby (ngx_http_xet_standby.c) works like a pool of reads,
- * with one exception: a statement that conflicts with the replay is not sent
- * to this host again.
+ * with one exception: a statement that conflicts with WAL replay is not sent to
+ * this host again.
  *
  * Everything runs in the event loop of one worker.
  */
@@ -587,8 +587,7 @@ ngx_http_xet_pg_pool_failed(ngx_http_xet_pg_t *pg)
     pg_pool = pg->pg_pool;
 
     /*
-     * the first reconnect of a lost session is immediate, later ones are
-     * delayed
+     * the first attempt to reconnect is immediate, later attempts are delayed
      */
 
     delay = pg->backoff / 2 + ngx_random() % (pg->backoff / 2 + 1);
@@ -751,7 +750,8 @@ ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
         if (pg->unsure) {
 
             /*
-             * the commit is lost if this server fails: report it as failed
+             * the commit would be lost if this server failed, so report a
+             * failure
              */
 
             pg->unsure = 0;

@@ -102,7 +102,7 @@ ngx_http_xet_pg_pool_again(ngx_http_xet_pg_query_t *q, const char *sqlstate)
 
 /*
  * Returns whether the error is of class 40: a serialization failure, a
- * deadlock, or a conflict with the replay on a standby.
+ * deadlock, or, on a standby, a conflict with WAL replay.
  */
 
 ngx_uint_t

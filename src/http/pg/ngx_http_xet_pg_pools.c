@@ -98,7 +98,7 @@ ngx_http_xet_pg_pools_init(ngx_cycle_t *cycle,
                               xmcf->query_timeout, xmcf->long_timeout);
     pg_pool[NGX_HTTP_XET_LONG].turns = 1;
 
-    /* two sessions: if one is lost, the other one is used at once */
+    /* two sessions, so that a ping can be sent even if one session is lost */
 
     ngx_http_xet_pg_pools_set(&pg_pool[NGX_HTTP_XET_PING], 2, xmcf->depth,
                               xmcf->ping_timeout, xmcf->ping_timeout);
@@ -295,7 +295,7 @@ ngx_http_xet_pg_pools_starved(ngx_http_xet_pg_pool_t *pg_pool)
 }
 
 
-/* Lets the other pools without a session connect at once. */
+/* Makes the other pools that have no session connect at once. */
 
 static void
 ngx_http_xet_pg_pools_hurry(ngx_http_xet_pg_pool_t *pg_pool)

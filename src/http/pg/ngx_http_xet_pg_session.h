@@ -112,10 +112,10 @@ struct ngx_http_xet_pg_query_s {
     ngx_uint_t                      tries;
     ngx_uint_t                      turn;      /* turn of this statement */
     uint32_t                        caller;
-    unsigned                        lost:1;    /* an attempt was lost */
+    unsigned                        lost:1;   /* an attempt's result was lost */
     unsigned                        unfit:1;   /* fit() has returned 0 */
-    unsigned                        acts:1;    /* checked by xet.in_time() */
-    unsigned                        begun:1;   /* xet.in_time() has passed */
+    unsigned                        acts:1;    /* xet.in_time() is sent first */
+    unsigned                        begun:1;   /* next result is q's own */
 
     const char                     *values[NGX_HTTP_XET_PARAMS_MAX];
     int                             lengths[NGX_HTTP_XET_PARAMS_MAX];
@@ -168,13 +168,13 @@ struct ngx_http_xet_pg_s {
     ngx_msec_t                       clock_at;
 
     unsigned                         writing:1;
-    unsigned                         logged:1; /* a refusal was logged */
-    unsigned                         unsure:1; /* a commit may be lost */
+    unsigned                         logged:1; /* connect failure was logged */
+    unsigned                         unsure:1; /* commit may lack a replica */
 };
 
 
 /*
- * Initializes a session.  The pool has set events, host, pg_pool, stmts,
+ * Initializes a session.  The pool must have set events, host, pg_pool, stmts,
  * timeout, locks and retry, and zeroed the other members.
  */
 void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
@@ -196,7 +196,10 @@ ngx_int_t ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg,
 void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
 
 
-/* ngx_http_xet_pg_pool.c: a pool; all its sessions are with one host. */
+/*
+ * ngx_http_xet_pg_pool.c: a pool of sessions that are all connected to the same
+ * host.
+ */
 
 typedef struct ngx_http_xet_pg_pool_s  ngx_http_xet_pg_pool_t;
 
@@ -238,8 +241,8 @@ struct ngx_http_xet_pg_pool_s {
 
 
 /*
- * Creates the sessions of a pool, all closed.  The caller has set the members
- * before sessions.
+ * Creates the sessions of a pool, all closed.  The caller must have set the
+ * members that precede "sessions".
  */
 ngx_int_t ngx_http_xet_pg_pool_init(ngx_http_xet_pg_pool_t *pg_pool, ngx_pool_t
     *pool);
@@ -294,7 +297,7 @@ ngx_int_t ngx_http_xet_pg_pool_grow(ngx_http_xet_pg_pool_t *pg_pool);
  */
 ngx_int_t ngx_http_xet_pg_pool_hurry(ngx_http_xet_pg_pool_t *pg_pool);
 
-/* Lets a closed session connect again after delay ms. */
+/* Makes a closed session reconnect after delay ms. */
 void ngx_http_xet_pg_pool_backoff(ngx_http_xet_pg_t *pg, ngx_msec_t delay);
 
 
@@ -309,7 +312,7 @@ void ngx_http_xet_pg_pool_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
 void ngx_http_xet_pg_pool_refused(ngx_http_xet_pg_query_t *q, PGresult *res,
     const char *sqlstate);
 
-/* Returns whether a failed statement is to be sent again in its pool. */
+/* Returns whether the pool must send a failed statement again. */
 ngx_uint_t ngx_http_xet_pg_pool_again(ngx_http_xet_pg_query_t *q,
     const char *sqlstate);
 

@@ -1,8 +1,8 @@
 
 /*
  * Sends a statement of a request to PostgreSQL: packs its arguments, and
- * chooses the pool and the servers by the statement's row in statements.def.
- * Statements outside of requests have their own functions
+ * chooses the pool and the servers according to the statement's row in
+ * statements.def.  Statements outside of requests have their own functions
  * (ngx_http_xet_query_post.c).
  */
 

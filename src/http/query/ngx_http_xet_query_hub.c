@@ -66,7 +66,7 @@ ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
 }
 
 
-/* Adds n to the array, or NULL if the client has not sent this number. */
+/* Adds n to the array, or NULL if n is -1: the client has sent no number. */
 
 static void
 ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n)

@@ -5,7 +5,7 @@
  * A standby lags behind the primary: its rows are correct, or were correct a
  * moment ago, but new rows may be missing.  If the result of a standby is
  * incomplete, the statement is sent to the primary, whose result is final.  If
- * the result of a standby is lost or late, or the replay has canceled the
+ * the result of a standby is lost or late, or WAL replay has canceled the
  * statement, another standby is tried before the primary.
  *
  * All statements of a request use the same standby, whose rows only get newer.

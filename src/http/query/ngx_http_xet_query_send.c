@@ -8,10 +8,10 @@
  * flight, the statement is detached: PostgreSQL completes it, and the result is
  * dropped.
  *
- * A statement that acts for a client is sent only while the client is waiting.
- * With HTTP/2 the worker may have received a reset of the stream that it has
- * not parsed yet.  So the statement is sent after the received bytes were
- * parsed, in the same iteration of the event loop.
+ * If "client" is WAITS in statements.def, a statement is sent only while its
+ * client is waiting.  With HTTP/2 the worker may have received a reset of the
+ * stream that it has not parsed yet.  So the statement is sent after the
+ * received bytes were parsed, in the same iteration of the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -304,7 +304,10 @@ ngx_http_xet_query_now(ngx_http_request_t *r, ngx_http_xet_pg_pool_e pg_pool,
 }
 
 
-/* Returns whether a statement that acts for a client may still be sent. */
+/*
+ * Returns whether the client is still waiting, so that the statement may be
+ * sent.
+ */
 
 static ngx_uint_t
 ngx_http_xet_query_fit(void *data)

@@ -11,7 +11,10 @@
 #include "ngx_http_xet_query.h"
 
 
-/* Checks whether the rows of a standby are complete; see statements.def. */
+/*
+ * Returns whether the rows that a standby has returned are complete; see
+ * statements.def.
+ */
 
 typedef ngx_uint_t (*ngx_http_xet_query_complete_pt)(ngx_http_xet_query_t *q,
     PGresult *res);
@@ -79,8 +82,8 @@ ngx_int_t ngx_http_xet_query_prepare(ngx_http_request_t *r,
     ngx_http_xet_query_handler_pt handler);
 
 /*
- * Sets the caller of a long read, since callers take turns.  The caller is the
- * subject of a valid token, else the client's address; for IPv6, its /64
+ * Identifies the caller of a long read, because callers take turns.  The caller
+ * is the subject of a valid token, else the client's address; for IPv6, its /64
  * network.
  */
 void ngx_http_xet_query_turns(ngx_http_request_t *r,
@@ -121,8 +124,8 @@ ngx_http_xet_pg_query_t *ngx_http_xet_ask_query(ngx_http_xet_stmt_e stmt,
     const void *args, ngx_http_xet_asked_pt handler, void *data);
 
 /*
- * ngx_http_xet_damage.c: returns the number of copies in the rows of
- * copies_lost; logs each copy if log is set.
+ * ngx_http_xet_damage.c: returns the number of copies that the statement
+ * copies_lost has returned, and logs each of them if log is set.
  */
 ngx_uint_t ngx_http_xet_damage_lost(PGresult *res, ngx_uint_t log,
     ngx_log_t *where);

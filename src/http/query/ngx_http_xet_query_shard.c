@@ -13,7 +13,7 @@
 #include "ngx_http_xet_query_send.h"
 
 
-#define NGX_HTTP_XET_BATCH_FILE  320           /* estimated bytes of a file */
+#define NGX_HTTP_XET_BATCH_FILE  320           /* estimated bytes per file */
 
 
 static void ngx_http_xet_batch_flush(ngx_http_xet_batch_t *b);
@@ -44,7 +44,7 @@ ngx_http_xet_batch_term(ngx_http_xet_batch_t *b, const xet_term_t *term)
 }
 
 
-/* Moves the packed terms to a segment, which becomes a row of its own. */
+/* Moves the packed terms to a segment, which will be a row of its own. */
 
 static void
 ngx_http_xet_batch_flush(ngx_http_xet_batch_t *b)

@@ -11,8 +11,8 @@
 
 
 /*
- * A copy whose request has ended while a statement that may make a row refer to
- * the copy was in flight.
+ * A copy whose request has ended too early: a statement was still in flight,
+ * and may make a row refer to the copy.
  */
 
 typedef struct {
@@ -231,7 +231,7 @@ ngx_http_xet_query_heal_args(ngx_http_xet_xorb_heal_args_t *args,
 
 
 /*
- * Keeps the file if a statement was sent that may make a row refer to it.
+ * Keeps the copy if a statement was sent that may make a row refer to it.
  */
 
 static ngx_int_t
@@ -255,10 +255,10 @@ ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 
 
 /*
- * Called when the request ends during a statement that may make a row refer to
- * the copy.  A waiting statement will not be sent.  A statement in flight
- * can't be retried, because its parameters are freed, but its result shows
- * whether a row refers to the copy.
+ * Called when the request ends before the end of a statement that may make a
+ * row refer to the copy.  A waiting statement will not be sent.  A statement in
+ * flight can't be retried, because its parameters are freed, but its result
+ * shows whether a row refers to the copy.
  */
 
 static ngx_uint_t
