@@ -9,8 +9,7 @@
  *             failed buffer stays failed and ignores all writes, so a writer
  *             calls xet_buf_status() once, at the end.
  * Ownership:  nodes and their bytes come from the callback, one allocation per
- *             node; the owner of the allocator frees them; this file never
- *             does.
+ *             node; only the owner of the allocator frees them.
  * Threads:    one at a time.
  *
  * Only the last node may be empty, after a reserve without an advance.  If

@@ -10,8 +10,8 @@
  * Ownership:  the text is only read.
  * Threads:    one at a time.
  *
- * Only the second byte of a character has bounds of its own, which depend on
- * the first.
+ * The bounds of a character's second byte depend on the first byte; later
+ * bytes all have the same bounds.
  */
 
 

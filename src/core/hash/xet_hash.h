@@ -357,7 +357,7 @@ typedef struct {
     xet_alloc_pt           alloc;
     void                  *data;
 
-    size_t                 max;        /* limit of nodes; SIZE_MAX: none */
+    size_t                 max;        /* max nodes; SIZE_MAX: no limit */
     size_t                 kept;       /* nodes of all finished subtrees */
     size_t                 held;       /* nodes of the subtree being built */
 

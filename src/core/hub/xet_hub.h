@@ -244,7 +244,7 @@ typedef struct {
     int              bucket;           /* 1: a batch, 0: a commit */
     xet_hub_limits_t limits;
 
-    uint8_t           *line;           /* malloc()ed: an incomplete line */
+    uint8_t           *line;           /* incomplete line, from malloc() */
     size_t             len;
     size_t             size;
     uint64_t           n;              /* operations, excluding the header */

@@ -184,8 +184,8 @@ typedef struct {
     const uint64_t       *seed;        /* see xet_known_create(); NULL
                                           when all hashes were verified */
     unsigned              thrifty:1;   /* see "thrifty" in xet_ingest.c */
-    xet_xorb_write_pt     write;       /* output of the xorb being written */
-    xet_ingest_term_pt    term;        /* called once the xorb is complete */
+    xet_xorb_write_pt     write;       /* receives the xorb's chunk region */
+    xet_ingest_term_pt    term;        /* receives terms of complete xorbs */
     xet_ingest_chunk_pt   chunk;       /* may be NULL */
     void                 *ctx;
 } xet_ingest_conf_t;

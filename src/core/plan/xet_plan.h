@@ -26,7 +26,7 @@
 
 #define XET_TERM_LEN          52
 #define XET_TERM_RAW          44       /* offset of the raw length */
-#define XET_TERM_SEGMENT_MAX  256      /* terms in a row of the table */
+#define XET_TERM_SEGMENT_MAX  256      /* maximum terms per database row */
 
 
 typedef struct {
@@ -215,8 +215,8 @@ typedef struct {
 
 /*
  * Access to the records of a plan in a file: terms first, then ranges.  A
- * buffer holds some records in memory; it is refilled when another record is
- * needed.
+ * buffer holds consecutive records in memory, and is refilled when a record
+ * outside it is needed.
  */
 
 typedef struct {
@@ -470,9 +470,9 @@ typedef struct {
 
     xet_json_t         json;
 
-    uint32_t           next;           /* next term, then next range */
+    uint32_t           next;           /* index of the next term or range */
     uint32_t           end;            /* end of the file's terms or entry */
-    uint32_t           file;           /* next file */
+    uint32_t           file;           /* index of the next file */
     uint32_t           group;
     xet_plan_kind_t    kind;
     xet_plan_write_e   state;
@@ -653,7 +653,7 @@ typedef struct {
     uint64_t               position;   /* bytes of the terms added */
     uint64_t               chunks;     /* chunks of the terms added */
 
-    const xet_range_t     *dirty;      /* the current or next range */
+    const xet_range_t     *dirty;      /* current or next dirty range */
     const xet_range_t     *dirty_end;
 
     unsigned               open:1;     /* the last window has not ended */
@@ -721,7 +721,7 @@ xet_status_t xet_edit_ranges_json(const xet_edit_ranges_t *w, xet_buf_t *b);
  *                             xet_cursor_terms()
  *
  * The structure holds one segment of terms and one buffer of chunks, so it
- * takes 64 KiB for any file.  Both are used again for a later range.
+ * takes 64 KiB for any file.  A later range reuses the segment and the buffer.
  */
 
 #define XET_CURSOR_CHUNKS  1024        /* maximum chunks in a buffer */
@@ -739,7 +739,7 @@ typedef struct {
 
 typedef struct {
     const xet_hash_t  *xorb;
-    uint32_t           copy_id;        /* copy that stored_* describe */
+    uint32_t           copy_id;        /* copy to which stored_* apply */
     const uint8_t     *hash;           /* XET_HASH_LEN bytes */
     uint32_t           index;          /* index in the xorb */
     uint32_t           stored_start;   /* offset in the chunk region */
@@ -760,7 +760,7 @@ typedef struct {
 
 
 typedef struct {
-    uint64_t           position;       /* the next byte to read */
+    uint64_t           position;       /* file offset of the next byte */
     uint64_t           end;            /* exclusive */
 
     /* the segment: the terms of bytes [first, last) of the file */

@@ -7,9 +7,9 @@
  * Ownership:  decoded names are in the caller's buffer.
  * Threads:    any.
  *
- * A path is split before it is decoded: a revision may have a "/", sent as
- * %2F, and after decoding the end of the revision could not be found.  But
- * some clients and proxies do not encode this "/".  If no path follows the
+ * A path is split before it is decoded, because a revision may contain a "/",
+ * sent as %2F: after decoding, the end of the revision could not be found.
+ * But some clients and proxies do not encode this "/".  If no path follows the
  * revision, the rest of the request path is the revision.  If a path follows,
  * the revision is only the first part of the request path.  xet.hub_rev() then
  * corrects the split, since it knows the existing revisions

@@ -11,7 +11,7 @@
 #include "xet_s3xml.h"
 
 
-#define XET_S3XML_LIST_KEY   (3 * 1024)  /* 1024 bytes, all encoded */
+#define XET_S3XML_LIST_KEY   (3 * 1024)  /* 1024 bytes, all percent-encoded */
 #define XET_S3XML_LIST_TIME  64
 
 

@@ -188,7 +188,7 @@ typedef struct {
     uint32_t         raw_before;
     uint32_t         stored_before;
     uint32_t         stored_size;      /* bytes of the whole xorb */
-    uint32_t         copy_id;          /* copy that stored_* describe */
+    uint32_t         copy_id;          /* copy to which stored_* apply */
     const uint8_t   *hashes;
     const uint8_t   *raw_ends;
     const uint8_t   *stored_ends;

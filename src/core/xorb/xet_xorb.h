@@ -56,10 +56,10 @@ void xet_xorb_verifier_destroy(xet_xorb_verifier_t *v);
 
 /*
  * Returns XET_OK, or the first error, which every later call repeats.  *stored
- * is set to the number of leading bytes of data that belong to the chunk region
- * and must be stored; the remaining bytes are the footer.  *stored may include
- * bytes of a chunk that later turns out to be invalid.  The sum over all calls
- * does not depend on the split, either.
+ * is set to the number of leading bytes of data that belong to the chunk
+ * region and must be stored; the remaining bytes are the footer.  *stored may
+ * include bytes of a chunk that later turns out to be invalid.  The sum of
+ * *stored over all calls does not depend on how the body is split, either.
  *
  * A footer must be complete, be followed by its length, and agree with the
  * chunks in every byte except its 16 spare bytes.
@@ -169,8 +169,8 @@ xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *copy_id,
 /*
  * An orphan is a copy that has no row and is older than XET_XORB_ORPHAN_AGE
  * seconds.  An operator may choose another age, but at least
- * XET_XORB_ORPHAN_AGE_MIN: by then a server has long given up the statement
- * that inserts the row.
+ * XET_XORB_ORPHAN_AGE_MIN: after that time, the server has long given up
+ * inserting the row.
  */
 #define XET_XORB_ORPHAN_AGE      86400
 #define XET_XORB_ORPHAN_AGE_MIN  3600
@@ -250,8 +250,8 @@ xet_status_t xet_xorb_footer_write(const xet_xorb_info_t *info,
  *         ...
  *     }
  *
- * The split of the body into pieces changes only how payloads and footers are
- * split into events.
+ * Where the body is split into pieces affects only how payloads and footers
+ * are split into events.
  */
 
 #define XET_XORB_IDENT      "XETBLOB"

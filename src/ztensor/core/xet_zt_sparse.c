@@ -44,7 +44,7 @@ struct xet_zt_sparse_s {
     unsigned                 strict:1;     /* container 2 */
     unsigned                 counted:1;    /* nonzeros is known */
     unsigned                 marked:1;     /* marks belong to the object */
-    unsigned                 large:1;      /* marks exceed the memory */
+    unsigned                 large:1;      /* marks would exceed memory */
     unsigned                 done;         /* roles of completed components */
     uint64_t                 nonzeros;
 
@@ -55,7 +55,7 @@ struct xet_zt_sparse_s {
     uint64_t                 last;         /* the previous element */
     unsigned                 dimension;    /* dimension of coordinates */
     uint64_t                 place;        /* element index in dimension */
-    uint8_t                  part[8];      /* first part of an element */
+    uint8_t                  part[8];      /* start of an incomplete element */
     size_t                   part_len;
 };
 

@@ -49,9 +49,9 @@ struct xet_zt_verifier_s {
     const xet_zt_component_t  *component;
     uint64_t                   length;     /* stored bytes */
     uint64_t                   left;       /* stored bytes not yet fed */
-    uint64_t                   limit;      /* maximum of produced */
-    uint64_t                   produced;   /* bytes from the decoder */
-    uint64_t                   work;       /* bytes */
+    uint64_t                   limit;      /* maximum value of produced */
+    uint64_t                   produced;   /* decoded bytes so far */
+    uint64_t                   work;       /* bytes of work so far */
     xet_status_t               status;
     uint8_t                    last;       /* the last decoded byte */
 

@@ -65,7 +65,7 @@ struct ngx_http_xet_zt_verify_s {
     size_t                     size;           /* bytes of all copies */
 
     ngx_http_xet_zt_item_t    *items;
-    ngx_http_xet_zt_item_t   **order;          /* items, sorted by place */
+    ngx_http_xet_zt_item_t   **order;          /* items, sorted by "at" */
     ngx_uint_t                 n;              /* number of items */
 
     ngx_uint_t                 next;           /* index in order of the first
