@@ -72,8 +72,10 @@ sub mac {
 	return $mac;
 }
 
-#     ns, aa, hash, r, e, k, s, key, base
-#     sign  { ... }, members whose signed value differs from the sent one
+# Returns a signed URL.  Options:
+#
+#     ns, aa, hash, r, e, k, s, key, base    replace the default parts
+#     sign  { ... }, parts whose signed value differs from the sent one
 
 sub url {
 	my (%o) = @_;

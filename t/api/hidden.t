@@ -208,7 +208,7 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 	costs("$state: own xorb", 4, "xet.xorb_get(sha256('mine'), false,"
 		. " 'mine', 'me')");
 
-	# chunks, in up to 32 xorbs
+	# a chunk is looked up in up to 32 xorbs
 
 	alike("$state: chunk_find", 250,
 		"xet.chunk_find(sha256('%s'), false, false, 'mine', 'me')",

@@ -95,7 +95,7 @@ my @components = (
 	[ 'zstd/big', { shape => [ 8, 50000 ],
 		data => zstd_frame($plain x 8) } ],
 
-	# zstd frames without content, more than are decoded at a time
+	# more zstd frames without content than the server decodes at a time
 
 	[ 'zstd/skip', { shape => [ 0 ], data => $skip . $skip } ],
 	[ 'zstd/none', { shape => [ 0 ], data => '' } ],

@@ -63,7 +63,7 @@ for ([ '/api', 1 ], [ '/api', 2 ], [ '/groups', 2 ],
 {
 	my ($base, $version, @range) = @$_;
 
-	# conf/xet_bucket.conf serves one range of a URL
+	# conf/xet_bucket.conf only supports URLs with one range
 
 	next if $base eq '/groups' && $t->s3();
 

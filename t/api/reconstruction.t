@@ -478,7 +478,7 @@ sub ranges {
 		@{ $d->{plan}{xorbs}{$wide->{hash}} } ];
 }
 
-# conf/xet_bucket.conf serves one range of a URL
+# conf/xet_bucket.conf only supports URLs with one range
 
 SKIP: {
 	skip('several ranges of a URL are for a folder', 8) if $t->s3();

@@ -116,7 +116,7 @@ for my $n (341, 342, 682, 683, 1024) {
 		"$n records: the file") or diag($r->summary());
 }
 
-# with the buffers of the default and of the shipped configuration
+# with the default buffer sizes, and with those of the shipped configuration
 
 my $s = shard(5461, 2);
 

@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Valid shards in all the forms that clients send: what they register, the same
-# shard from many clients at the same time, large shards.
+# Valid shards in all the forms that clients send.  The test checks what a shard
+# registers, even if it is large, or if many clients send it at the same time.
 
 use warnings;
 use strict;

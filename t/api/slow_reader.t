@@ -24,6 +24,7 @@ my $t = Test::Xet->new(server => 'listen 127.0.0.1:%%PORT_8081%% sndbuf=2k;');
 $t->run();
 
 # a plan that fits into one buffer, and a plan that a thread makes in several
+# buffers
 
 my @files = map { Test::Xet::Hub::multi_file({ t => $t },
 	size => 2 * $_ * 3000, chunk => 3000, step => 2) } 240, 600;

@@ -522,6 +522,8 @@ sub text {
 		? JSON::PP->new->canonical->encode($value) : $value);
 }
 
+# Returns a token signed with a key.  Options:
+#
 #     header   { ... } added to the valid header, undef omits a member; or text
 #     claims   { ... } added to a read scope; or text
 #     secret   secret instead of the right one

@@ -141,7 +141,7 @@ for (1, 2) {
 		'tokens alone: another API');
 }
 
-# a request without a host, from which the URL would be made
+# a request without a Host header, from which the server would make the URL
 
 {
 	my %refused = ('/token' => 400, '/elsewhere' => 200);

@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Uploads of valid xorbs: forms of bodies, what is stored and when the response
-# is sent, the same xorb from many clients at the same time, maximum sizes,
-# crashes.
+# Uploads of valid xorbs, with every form of body and up to the maximum size.
+# The test checks what is stored, and when the response is sent, even if many
+# clients send the same xorb at the same time, or a worker crashes.
 
 use warnings;
 use strict;

@@ -198,7 +198,7 @@ for my $chunks (1000, 30) {
 	is_deeply([ glob("$out.xet-*") ], [], 'nothing is left');
 }
 
-# a heal during the download: of the last xorb, which is not requested yet
+# the last xorb, which is not requested yet, is healed during the download
 
 unlink($out);
 $data = mix($seed++, 12000000);

@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# xet store copy: from a folder to a bucket and back while the server runs; the
-# switch to the bucket, uploads before the switch, concurrent work, and kills.
+# xet store copy copies a store from a folder to a bucket, and back, while the
+# server runs.  Runs are killed, and meet uploads, deletions and other runs.
+# Then the server switches to the bucket before the last uploads are copied.
 
 use warnings;
 use strict;

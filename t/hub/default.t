@@ -280,7 +280,7 @@ sub short {
 sub writes {
 	my ($name, $t, $who, $base, $file, $secret) = @_;
 
-	# a part that was not sent with this token before
+	# a part of the contents that was not sent with this token before
 
 	my $r = $t->http('PUT', "$base/v1/files", $who, \substr($secret,
 		$base eq '/api' ? 0 : length($secret) / 2,

@@ -58,7 +58,7 @@ my %value = (rev => "'main'", path => "'x'", blobs => 'true',
 	writes => 'true', act => 'NULL', seen => 'NULL', metadata => 0,
 	counted => 'true', part => 10, rest => 'NULL');
 
-# These functions read many repos, or the name space only.
+# These functions read many repos, not a named one.
 
 my %none = map { $_ => 1 } qw/ hub_list hub_page_list /;
 my %called = map { $_->{name} => 1 } @{ module_table('statements') };

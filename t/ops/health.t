@@ -2,8 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Health: 503 with the reason as text while PostgreSQL or the store fails, and
-# 200 afterwards; the cost of many health requests; the liveness check.
+# The health check returns 503 with the reason as text while PostgreSQL or the
+# store fails, and 200 afterwards.  The test also covers the cost of many health
+# requests, and the liveness check.
 
 use warnings;
 use strict;

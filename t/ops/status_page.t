@@ -2,9 +2,9 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The status page: its figures with and without JavaScript, the resources that
-# it may load; the page on a phone, by keyboard, with a screen reader, in dark
-# mode.  Client input never becomes markup.
+# The status page: its figures with and without JavaScript, and the resources
+# that it may load.  The page is usable on a phone, by keyboard, with a screen
+# reader and in dark mode.  Client input never becomes markup.
 
 use warnings;
 use strict;

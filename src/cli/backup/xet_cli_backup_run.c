@@ -20,7 +20,7 @@
 
 
 #define XET_CLI_BACKUP_ARGS   16
-#define XET_CLI_BACKUP_HEALS  40       /* tries, at most 3 seconds each */
+#define XET_CLI_BACKUP_HEALS  40       /* attempts, at most 3 s each */
 
 
 /* Secrets for a program that connects to PostgreSQL. */
