@@ -333,7 +333,7 @@ xet_jwk_json_build(const char *type, OSSL_PARAM_BLD *bld)
 }
 
 
-/* Returns XET_OK for the curve of that name, XET_DONE for any other. */
+/* Returns XET_OK if the JWK's curve has that name, XET_DONE otherwise. */
 
 static xet_status_t
 xet_jwk_json_curve(const json_t *member, const char *name)

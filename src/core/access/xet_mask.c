@@ -367,7 +367,7 @@ xet_mask_word(const uint8_t *p, const uint8_t *end, const char *word)
 }
 
 
-/* Returns whether c is a character of base64url. */
+/* Returns whether c is a base64url character. */
 
 static int
 xet_mask_char(uint8_t c)

@@ -664,7 +664,7 @@ void xet_json_number(xet_json_t *j, const uint8_t *text, size_t len);
 void xet_json_bool(xet_json_t *j, int v);
 void xet_json_null(xet_json_t *j);
 
-/* Write a key and its value; the value is null for a C string of NULL. */
+/* Write a key and its value; if a C string is NULL, the value is null. */
 void xet_json_put_string(xet_json_t *j, const char *key, const uint8_t *s,
     size_t len);
 void xet_json_put_cstring(xet_json_t *j, const char *key, const char *s);

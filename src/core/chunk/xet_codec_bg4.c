@@ -187,7 +187,7 @@ xet_codec_bg4_join(const uint8_t *in, uint8_t *out, size_t n)
 }
 
 
-/* Sets the starts of the groups; the first n % 4 groups have one byte more. */
+/* Sets the start of each group; the first n % 4 groups are one byte longer. */
 
 static void
 xet_codec_bg4_bases(size_t base[4], size_t n)

@@ -281,7 +281,7 @@ void xet_merkle_init(xet_merkle_t *m, const xet_suite_t *suite);
 
 void xet_merkle_add(xet_merkle_t *m, const uint8_t *hash, uint64_t size);
 
-/* Sets *parent to the node over a group of n nodes, 1 .. XET_MERKLE_GROUP. */
+/* Sets *parent to the parent of a group of n nodes, 1 .. XET_MERKLE_GROUP. */
 void xet_merkle_group(const xet_suite_t *suite,
     const xet_merkle_node_t *nodes, size_t n, xet_merkle_node_t *parent);
 
@@ -375,8 +375,8 @@ typedef struct {
 /*
  * Initializes a builder.  max limits the total number of nodes in the builder
  * and in all finished subtrees.  If a node would exceed the limit, the call
- * returns XET_NOMEM and sets over.  A node takes 40 bytes in arrays that double
- * when full, and another 40 bytes in the finished subtree.
+ * returns XET_NOMEM and sets b->over.  A node takes 40 bytes in arrays that
+ * double when full, and another 40 bytes in the finished subtree.
  */
 void xet_subtree_init(xet_subtree_builder_t *b, const xet_suite_t *suite,
     xet_alloc_pt alloc, void *data, size_t max);

@@ -17,7 +17,7 @@
 #include "xet_json.h"
 
 
-/* The kind of a repo; the database stores the numbers. */
+/* The kind of a repo; the database stores these numbers. */
 
 typedef enum {
     XET_HUB_MODEL = 0,

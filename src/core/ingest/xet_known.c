@@ -444,7 +444,7 @@ xet_known_find(const xet_known_t *k, const uint8_t *hash,
 }
 
 
-/* Finds an entry by the hash in the table, which may be plain or keyed. */
+/* Finds an entry by its hash as stored in the table, plain or keyed. */
 
 static int
 xet_known_look(const xet_known_t *k, const uint8_t *hash,

@@ -9,8 +9,8 @@
  *             lists are needed.  A list that is longer than a buffer is read
  *             from its start or from a known point.  If the position is far
  *             after that point, only the ends are requested first, without
- *             hashes, to find the chunk ("locate").  The end of a buffer is
- *             a known point, so sequential reading never locates.
+ *             hashes, to find the chunk ("locate").  The end of a buffer is a
+ *             known point, so a sequential read never has to locate a chunk.
  * Ownership:  all data is copied into the structure; nothing is allocated.
  * Threads:    one at a time.
  *

@@ -288,7 +288,10 @@ xet_edit_ranges_check(const xet_edit_ranges_t *w, const xet_edit_ranges_term_t
 }
 
 
-/* Returns whether a byte of [start, end) is dirty; start must not decrease. */
+/*
+ * Returns whether a byte of [start, end) is dirty; start must not decrease
+ * from one call to the next.
+ */
 
 static int
 xet_edit_ranges_is_dirty(xet_edit_ranges_t *w, uint64_t start, uint64_t end)

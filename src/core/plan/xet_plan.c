@@ -24,8 +24,8 @@
 
 
 #define XET_PLAN_NOWHERE    UINT64_MAX
-#define XET_PLAN_TERMS_MAX  (1u << 25)     /* the limit of a sort key, see
-                                              xet_plan_ranges.c */
+#define XET_PLAN_TERMS_MAX  (1u << 25)     /* a sort key has 25 bits for them,
+                                              see xet_plan_ranges.c */
 
 
 static xet_status_t xet_plan_grow(xet_plan_t *p, const uint8_t *packed,

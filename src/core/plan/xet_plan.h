@@ -710,15 +710,15 @@ xet_status_t xet_edit_ranges_json(const xet_edit_ranges_t *w, xet_buf_t *b);
  * the chunks of xorbs that make up a byte range of the file, and the part of
  * each chunk that is in the range.
  *
- * Calls: init; then for each range seek, and until XET_DONE
+ * Calls: init; then, for each range, seek, and until XET_DONE:
  *
- *     xet_cursor_chunk()      XET_OK: use the chunk, xet_cursor_advance()
- *                             XET_AGAIN: xet_cursor_ask()
- *     xet_cursor_ask()        XET_OK: fetch the lists, xet_cursor_answer()
- *                             for each in order
+ *     xet_cursor_chunk()      XET_OK: use the chunk, then advance
+ *                             XET_AGAIN: call xet_cursor_ask()
+ *     xet_cursor_ask()        XET_OK: fetch the lists; then call
+ *                             xet_cursor_answer() for each, in order
  *                             XET_AGAIN: fetch the segment of terms that
- *                             contains xet_cursor_t.position,
- *                             xet_cursor_terms()
+ *                             contains xet_cursor_t.position; then
+ *                             call xet_cursor_terms()
  *
  * The structure holds one segment of terms and one buffer of chunks, so it
  * takes 64 KiB for any file.  A later range reuses the segment and the buffer.

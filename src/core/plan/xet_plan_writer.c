@@ -7,7 +7,7 @@
  *     batch       files: the terms of each file
  *
  *     v1, batch   fetch_info: an entry with its own URL for every range
- *     v2          xorbs: an entry is a URL and up to group ranges
+ *     v2          xorbs: an entry is a URL and at most w->group ranges
  *
  * States are named after what the next step writes.  At the end of a list, the
  * step closes the list instead, and returns to the state of the enclosing

@@ -24,8 +24,8 @@ typedef struct {
 
 
 /*
- * Returns 1 if a path, without its query string, matches the form of a route,
- * else 0.  A form consists of parts separated by "/":
+ * Returns 1 if a path, without its query string, matches form, the pattern of
+ * a route; otherwise 0.  A form consists of parts separated by "/":
  *
  *     :hash    one part, 64 hexadecimal digits
  *     :prefix  one part, 1 to 64 letters, digits, "-", "_" and "."

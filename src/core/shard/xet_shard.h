@@ -165,8 +165,8 @@ xet_status_t xet_shard_parser_feed(xet_shard_parser_t *p,
 xet_status_t xet_shard_parser_finish(xet_shard_parser_t *p);
 
 /*
- * Decodes one 48-byte record as kind, without any check.  This is for a second
- * reading of a shard that the parser has accepted.
+ * Decodes one 48-byte record as a record of the given kind, without any check.
+ * This is for a second reading of a shard that the parser has accepted.
  */
 void xet_shard_record_decode(xet_shard_record_t *rec, xet_shard_kind_t kind,
     const uint8_t *data);

@@ -234,8 +234,8 @@ xet_cbor_error(xet_cbor_t *c, xet_status_t status)
 
 
 /*
- * Decodes the next head.  XET_OK: *item is set; XET_AGAIN: the head is a tag,
- * which is not an item; or an error.
+ * Decodes the next head.  Returns XET_OK, with *item set; XET_AGAIN if the
+ * head is a tag, which is not an item; or an error.
  */
 
 static xet_status_t
@@ -689,7 +689,9 @@ xet_cbor_head_value(const uint8_t *head, size_t len)
 }
 
 
-/* Returns 1 if a head with this info is the shortest for the value. */
+/*
+ * Returns 1 if info, a head's low five bits, gives the value's shortest head.
+ */
 
 static int
 xet_cbor_head_shortest(unsigned info, uint64_t value)

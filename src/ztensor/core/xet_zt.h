@@ -185,7 +185,7 @@ typedef struct {
     size_t          key_max;           /* max bytes of a key, if ordered */
     unsigned        exempt;            /* depth at which limit is ignored */
 
-    /* per level, the start of the map's keys in slots or last */
+    /* for each level, where the keys of its map begin in slots or in last */
     size_t          base[XET_CBOR_DEPTH + 1];
 
     /* 1.x: a stack of all keys of the open maps */
@@ -202,7 +202,10 @@ typedef struct {
 } xet_zt_keys_t;
 
 
-/* Initializes k; XET_OK or XET_NOMEM.  The caller destroys k in both cases. */
+/*
+ * Initializes k; returns XET_OK or XET_NOMEM.  The caller must destroy k even
+ * after XET_NOMEM.
+ */
 xet_status_t xet_zt_keys_init(xet_zt_keys_t *k, int ordered, size_t limit,
     size_t key_max);
 void xet_zt_keys_destroy(xet_zt_keys_t *k);
@@ -264,7 +267,7 @@ int xet_zt_dtype_size(const xet_zt_dtype_t *dtype, uint64_t n,
 
 
 /*
- * Checks the description of an object, and sets the members of object and
+ * Checks the description of an object, and sets the members of *o and of its
  * components that are marked "set by xet_zt_object_check()".  Does not check
  * the bounds of components in other files.
  */

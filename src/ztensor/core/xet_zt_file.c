@@ -340,8 +340,8 @@ xet_zt_finish(xet_zt_t *zt)
 
 /*
  * Removes all ranges except those that overlap another, unequal range.
- * XET_OK; XET_ZT_OVERLAP if ranges remain.  The caller must not add ranges
- * after this call.
+ * Returns XET_OK, or XET_ZT_OVERLAP if ranges remain.  The caller must not add
+ * ranges after this call.
  *
  * Equal ranges are valid: they are tied weights.  Ranges that partly overlap
  * give one byte two meanings.  The ranges are sorted by file and offset.  A
@@ -640,8 +640,8 @@ xet_zt_shard(void *ctx, const xet_zt_shard_t *shard)
 
 /*
  * Sets data_start and data_end of *region to the range of a shard in which
- * components may lie, and *number to the number of the shard, from 1.  XET_OK;
- * XET_ZT_SHARD_REF if the manifest has no shard with this name.
+ * components may lie, and *number to the number of the shard, from 1.  Returns
+ * XET_OK, or XET_ZT_SHARD_REF if the manifest has no shard with this name.
  */
 
 static xet_status_t

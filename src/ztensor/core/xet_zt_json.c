@@ -8,8 +8,9 @@
  * Ownership:  the caller owns all arguments; nothing is copied or released.
  * Threads:    one at a time.
  *
- * Names of container 1 are any UTF-8, including zero bytes; the JSON writer
- * escapes them.  Integers are written exactly: a dimension may need 64 bits.
+ * In container 1, a name may be any UTF-8 text, even with zero bytes, which
+ * the JSON writer escapes.  Integers are written exactly: a dimension may need
+ * 64 bits.
  *
  * A page is limited in objects and in bytes, because names, attributes and
  * errors may be as large as the manifest allows.

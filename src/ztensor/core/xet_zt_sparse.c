@@ -6,7 +6,7 @@
  *             ascend from 0 to the number of values, and that all components
  *             imply the same number of values.  In container 2, also checks
  *             that indices ascend within a row, and that no two coordinates
- *             are equal; the specification of 1.1 lacks these two rules.
+ *             are equal; the 1.1 specification lacks these two rules.
  * States:     the components of an object are checked one after the other;
  *             "done" contains the roles of completed components.
  * Ownership:  the memory for marks is allocated when an object needs it, and

@@ -173,8 +173,8 @@ xet_zt_verifier_start(xet_zt_verifier_t *v, const xet_zt_region_t *region,
 
 
 /*
- * Starts the decoder.  XET_OK; XET_NOMEM.  If the component cannot be decoded,
- * v->status is set to the error.
+ * Starts the decoder.  Returns XET_OK or XET_NOMEM.  If the component cannot
+ * be decoded, v->status is set to the error.
  *
  * A small component is decoded in one call, as for a response with its decoded
  * data, so that no window is too large.
@@ -474,7 +474,7 @@ xet_zt_verifier_finish(xet_zt_verifier_t *v, xet_zt_report_t *report)
 
     if (v->digest.kind == XET_ZT_DIGEST_NONE) {
 
-        /* "unreadable" is more important than "absent" */
+        /* "unreadable" takes precedence over "absent" */
 
         if (report->digest == XET_ZT_DIGEST_ABSENT
             && (v->status == XET_ZT_ZSTD || v->status == XET_ZT_LENGTH

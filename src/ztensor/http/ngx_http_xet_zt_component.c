@@ -4,7 +4,7 @@
  * "name" or "i", and "role" if the object has no default component.
  *
  * The job that finds the object copies it, because the object of the walk is
- * invalid after the handler has returned.  A copy takes some hundred bytes,
+ * invalid after the handler has returned.  A copy takes a few hundred bytes,
  * limited by the maximum lengths of names and roles.
  */
 

@@ -510,7 +510,7 @@ ngx_http_xet_zt_batch_cmp(const void *one, const void *two)
 
 
 /*
- * Starts to read the next items.  XET_OK if all items are done.
+ * Starts to read the next items.  Returns XET_OK if all items are done.
  *
  * Components are read in the order of their positions in the file.  Adjacent
  * components are read together, because most files have many small components.
