@@ -1,6 +1,6 @@
 
 /*
- * A minimal TAP producer for the unit tests of the core.
+ * Implements a minimal TAP producer for the unit tests of the core.
  */
 
 #ifndef _XET_TEST_H_INCLUDED_

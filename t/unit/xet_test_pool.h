@@ -1,7 +1,7 @@
 
 /*
- * An allocator for objects under test: it can be made to fail, and frees all
- * its memory in one call.
+ * Implements an allocator for objects under test: it can be made to fail, and
+ * frees all its memory in one call.
  */
 
 #ifndef _XET_TEST_POOL_H_INCLUDED_

@@ -114,8 +114,8 @@ ngx_http_xet_bg_job_add(ngx_cycle_t *cycle,
 
 
 /*
- * The delay is random, so that nodes that start together do not query at the
- * same time.
+ * Starts the timer.  In the state idle, adds a random delay, so that nodes that
+ * start together do not send queries at the same time.
  */
 
 static void

@@ -109,7 +109,7 @@ struct ngx_http_xet_bg_job_s {
     ngx_http_xet_bg_job_e          state;
     ngx_msec_t                     interval;   /* ms between starts of runs */
     uint64_t                       turn;
-    ngx_uint_t                     seq;        /* saves in this turn */
+    ngx_uint_t                     seq;        /* saves during this lease */
     ngx_str_t                      note;       /* data NULL: no note */
     ngx_http_xet_lone_t            lone;
     ngx_http_xet_job_pt            job;
@@ -117,7 +117,7 @@ struct ngx_http_xet_bg_job_s {
     ngx_http_xet_bg_job_answer_pt  answer;
     ngx_log_t                      log;        /* log of thread jobs */
     ngx_event_t                    timer;
-    ngx_msec_t                     kept;       /* time of last renewal */
+    ngx_msec_t                     kept;       /* time of last lease renewal */
     ngx_msec_t                     pause;
     ngx_msec_t                     backoff;
     int64_t                        sent[NGX_HTTP_XET_BG_JOB_FIGURES];
@@ -172,8 +172,8 @@ void ngx_cdecl ngx_http_xet_bg_job_cursor(ngx_http_xet_bg_job_t *bg_job,
 
 /*
  * Parses a cursor: a number, and optionally a dot and a string.  Returns the
- * number, or 0 for an empty or malformed cursor.  Sets *rest to the string;
- * rest->data is NULL without a dot.
+ * number, or 0 for an empty or malformed cursor.  Sets *rest to the string; if
+ * there is no dot, rest->data is NULL.
  */
 int64_t ngx_http_xet_bg_job_at(ngx_http_xet_bg_job_t *bg_job, ngx_str_t *rest);
 
@@ -205,10 +205,13 @@ void ngx_http_xet_bg_job_answer(void *data, ngx_http_xet_ask_t *ask,
 void ngx_http_xet_bg_job_job(ngx_http_xet_bg_job_t *bg_job,
     ngx_http_xet_job_pt job, ngx_http_xet_bg_job_pt done);
 
-/* Functions that end a step, see above; delay is in milliseconds. */
+/* These functions end a step, see above; delay is in milliseconds. */
 void ngx_http_xet_bg_job_next(ngx_http_xet_bg_job_t *bg_job, ngx_msec_t delay);
 
-/* Runs the next step after a delay that limits the work to rate units/s. */
+/*
+ * Runs the next step after a delay that limits the work to "rate" units per
+ * second.
+ */
 #define ngx_http_xet_bg_job_pace(bg_job, units, rate)                         \
     ngx_http_xet_bg_job_next(bg_job, (ngx_msec_t) ((units) * 1000 / (rate)))
 
@@ -222,16 +225,16 @@ void ngx_cdecl ngx_http_xet_bg_job_note(ngx_http_xet_bg_job_t *bg_job,
     const char *fmt, ...);
 
 /*
- * Ends a step of a background job that can't continue now.  The lease is
- * released, so that another node may try, and requested again after a delay
- * that doubles each time.  why is the reason; it is logged once per run, and
+ * Ends a step of a background job that can't continue now.  Releases the lease,
+ * so that another node may try, and requests it again after a delay that
+ * doubles each time.  "why" is the reason, which is logged once per run and
  * shown to operators.
  */
 void ngx_http_xet_bg_job_retry(ngx_http_xet_bg_job_t *bg_job, const char *why);
 
 /*
- * Calls ngx_http_xet_bg_job_retry() with the reason for a failed status, or
- * with why if the status has no reason of its own.
+ * Calls ngx_http_xet_bg_job_retry() with the reason that belongs to status, or
+ * with "why" if status has no reason of its own.
  */
 void ngx_http_xet_bg_job_failed(ngx_http_xet_bg_job_t *bg_job,
     xet_status_t status, const char *why);

@@ -1,7 +1,7 @@
 
 /*
- * Private to background jobs: a scan of the copies of xorbs that have a row.
- * The background jobs "scrub" and "heal" use the scan.
+ * Private to background jobs: scans the copies of xorbs that have a row, for
+ * the background jobs "scrub" and "heal".
  */
 
 #ifndef _NGX_HTTP_XET_COPY_SCAN_H_INCLUDED_
@@ -12,7 +12,7 @@
 
 
 #define NGX_HTTP_XET_COPY_SCAN_ROWS  8
-#define NGX_HTTP_XET_COPY_SCAN_COPY_IDS  16    /* maximum copies at a peer */
+#define NGX_HTTP_XET_COPY_SCAN_COPY_IDS  16    /* copies of a peer to try */
 
 
 /* The first figures of each background job that scans copies. */
@@ -52,10 +52,10 @@ typedef struct {
 
     /*
      * Called with the result of reading a copy: XET_OK, or XET_STORE_DAMAGED
-     * with the reason in scan.why.  For a copy marked as damaged, also
-     * XET_STORE_FAILED.  For a copy of a peer, while the member copy is set,
-     * any status.  The callback ends with ngx_http_xet_copy_scan_next() or
-     * ngx_http_xet_bg_job_retry().
+     * with the reason in scan.why.  For a copy marked as damaged, the result
+     * may also be XET_STORE_FAILED.  For a copy of a peer (the member "copy" is
+     * set), it may be any status.  The callback ends with
+     * ngx_http_xet_copy_scan_next() or ngx_http_xet_bg_job_retry().
      */
     void                     (*judge)(ngx_http_xet_bg_job_t *bg_job,
                                       xet_status_t status);
@@ -72,7 +72,7 @@ typedef struct {
     size_t                          limit;     /* maximum bytes per job */
     xet_status_t                    status;    /* result of the last job */
     ngx_msec_t                      due;       /* time of the next job, ms */
-    size_t                          rest;      /* bytes not counted in due */
+    size_t                          rest;      /* bytes not yet added to due */
 
     ngx_http_xet_temp_t            *copy;      /* heal: new copy, or NULL */
     ngx_pool_t                     *pool;      /* pool of copy */
@@ -83,7 +83,7 @@ typedef struct {
 
     unsigned                        damaged:1;  /* scan only damaged copies */
     unsigned                        begun:1;   /* rows[i] is being read */
-    unsigned                        answers:1;  /* the store is readable */
+    unsigned                        answers:1;  /* identity can be read */
 } ngx_http_xet_copy_scan_t;
 
 

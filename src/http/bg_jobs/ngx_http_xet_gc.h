@@ -46,11 +46,11 @@ typedef enum {
 typedef struct {
     ngx_http_xet_gc_e        phase;
     ngx_uint_t               batch;
-    ngx_uint_t               rate;             /* rows a second */
+    ngx_uint_t               rate;             /* max. rows per second */
 
     ngx_http_xet_copy_name_t  copies[NGX_HTTP_XET_GC_COPIES];
     ngx_uint_t                n;
-    ngx_http_xet_array_t      hashes;          /* hashes of copies/orphans */
+    ngx_http_xet_array_t      hashes;          /* xorbs of copies or orphans */
     ngx_http_xet_array_t      copy_ids;
 
     ngx_http_xet_orphans_t   orphans;

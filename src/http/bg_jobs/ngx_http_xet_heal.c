@@ -277,9 +277,9 @@ ngx_http_xet_heal_list_job(void *data, ngx_log_t *log)
 
 
 /*
- * Adds the id of a copy that the peer has.  The copy ids are tried from the
- * last to the first.  A copy with the same id as the damaged copy, as in a
- * mirror, comes last.
+ * Adds the id of a copy that the peer has.  Copy ids are tried from the end of
+ * the array.  The id of the damaged copy, which a mirror has too, is put at the
+ * end, so it is tried first.
  */
 
 static void
@@ -420,7 +420,10 @@ ngx_http_xet_heal_fetched(ngx_http_xet_bg_job_t *bg_job, xet_status_t status)
 }
 
 
-/* Leaves out a peer that is down, which would cost a timeout for each xorb. */
+/*
+ * Excludes a peer that is down for a while, because each xorb would cost a
+ * timeout.
+ */
 
 static void
 ngx_http_xet_heal_leave_out(ngx_http_xet_copy_scan_t *scan)

@@ -8,8 +8,8 @@
  *     router     calls the handler of the route
  *
  * PostgreSQL decides in each statement whether the caller may see or change a
- * repo (xet.hub_find()).  This file provides what the decision needs: the name
- * spaces of the caller, and the repo that the token is limited to.
+ * repo (xet.hub_find()).  This file provides the input for this decision: the
+ * caller's name spaces, and the repo that the token is limited to.
  */
 
 #include "ngx_http_xet.h"
@@ -407,8 +407,8 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
 
 /*
- * Returns 1 if the caller must not get any name space, not even a configured
- * one.  If the token is limited to a repo, and was not issued by a Hub, sets
+ * Returns 1 if the caller must get no name spaces, not even the configured
+ * ones.  If the token is limited to a repo, and was not issued by a Hub, sets
  * any_space and returns 0.
  */
 

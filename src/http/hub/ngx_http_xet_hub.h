@@ -75,8 +75,9 @@ ngx_uint_t ngx_http_xet_hub_people(ngx_http_request_t *r,
     const ngx_str_t *path);
 
 /*
- * Checks that the scope of the token permits the action, for any repo.
- * Returns NGX_OK, or the result of ngx_http_xet_hub_deny().
+ * Checks whether the scope of the token permits the action; does not check
+ * permissions for a repo.  Returns NGX_OK, or the result of
+ * ngx_http_xet_hub_deny().
  */
 ngx_int_t ngx_http_xet_hub_allowed(ngx_http_request_t *r,
     ngx_http_xet_right_e right);
@@ -104,7 +105,7 @@ void ngx_http_xet_hub_note(ngx_http_request_t *r, ngx_http_xet_hub_t *hub);
 
 /*
  * ngx_http_xet_hub_answer.c: responses of all routes.  Functions that send a
- * response return what the functions of ngx_http_xet.h return.
+ * response return a code for ngx_http_finalize_request().
  */
 
 /*
@@ -168,7 +169,7 @@ ngx_int_t ngx_http_xet_hub_headers(ngx_http_request_t *r);
 void ngx_http_xet_hub_answered(ngx_http_request_t *r, ngx_int_t rc);
 void ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc);
 
-/* Handles the result of a statement that adds data and may exceed a quota. */
+/* The handler of a statement that adds data and may exceed a quota. */
 void ngx_http_xet_hub_added(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
@@ -185,8 +186,8 @@ ngx_int_t ngx_http_xet_hub_row(ngx_http_request_t *r, ngx_int_t rc,
     ngx_http_xet_hub_answer_t *answer);
 
 /*
- * Makes the path of a repo's web page, such as "/me/m" or "/datasets/me/d".
- * Returns NGX_ERROR if out of memory.
+ * Sets *page to the path of a repo's web page, such as "/me/m" or
+ * "/datasets/me/d".  Returns NGX_ERROR if out of memory.
  */
 ngx_int_t ngx_http_xet_hub_page(ngx_http_request_t *r, xet_hub_kind_e kind,
     const ngx_str_t *id, ngx_str_t *page);
@@ -211,7 +212,10 @@ ngx_int_t ngx_http_xet_hub_header(ngx_http_request_t *r, const char *key,
 ngx_int_t ngx_http_xet_hub_next(ngx_http_request_t *r,
     const ngx_str_t *after);
 
-/* Gets an argument of the request, decoded; data is NULL if it is missing. */
+/*
+ * Sets *value to the decoded argument of the request; its data is NULL if the
+ * argument is missing.
+ */
 ngx_int_t ngx_http_xet_hub_arg(ngx_http_request_t *r, const char *name,
     ngx_str_t *value);
 
@@ -244,7 +248,10 @@ void ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
 uint64_t ngx_http_xet_hub_until(ngx_http_request_t *r);
 
 
-/* ngx_http_xet_hub_commit.c: gets the limits of bodies with operations. */
+/*
+ * ngx_http_xet_hub_commit.c: sets *limits to the limits for request bodies that
+ * contain operations.
+ */
 void ngx_http_xet_hub_limits(ngx_http_request_t *r, xet_hub_limits_t *limits);
 
 
@@ -270,9 +277,9 @@ typedef struct ngx_http_xet_hub_files_s {
 void ngx_http_xet_hub_files_destroy(ngx_http_xet_hub_files_t *f);
 
 /*
- * Adds the file that op contains, and changes op to refer to the file by size
- * and SHA-256, as if the file had been uploaded.  Runs in a thread.  Returns
- * XET_OK or XET_NOMEM.
+ * Copies the file contained in op to the list, and changes op so that it refers
+ * to the file by size and SHA-256, as if the file had been uploaded.  Runs in a
+ * thread.  Returns XET_OK or XET_NOMEM.
  */
 xet_status_t ngx_http_xet_hub_files_add(ngx_http_xet_hub_files_t *f,
     xet_hub_operation_t *op);
@@ -281,18 +288,21 @@ xet_status_t ngx_http_xet_hub_files_add(ngx_http_xet_hub_files_t *f,
 ngx_uint_t ngx_http_xet_hub_files_full(const ngx_http_xet_hub_files_t *f);
 
 /*
- * Stores all added files in the repo of the request, empties the list, and
+ * Stores all files of the list in the request's repo, empties the list, and
  * calls done.  f must live as long as the request.
  */
 void ngx_http_xet_hub_files_take(ngx_http_request_t *r,
     ngx_http_xet_hub_files_t *f, ngx_http_xet_hub_files_pt done);
 
 
-/* ngx_http_xet_hub_initial.c: files of a repo that is being created. */
+/* ngx_http_xet_hub_initial.c: the files of a repo that is being created. */
 
 typedef struct ngx_http_xet_hub_initial_s  ngx_http_xet_hub_initial_t;
 
-/* upload is the id of the staged files; it must live as long as r->pool. */
+/*
+ * Creates an empty list.  upload is the id of the staged files, and must live
+ * as long as r->pool.
+ */
 ngx_http_xet_hub_initial_t *ngx_http_xet_hub_initial_create(
     ngx_http_request_t *r, const u_char *upload);
 
@@ -311,7 +321,10 @@ void ngx_http_xet_hub_initial_take(ngx_http_request_t *r,
     ngx_http_xet_hub_initial_t *first,
     void (*done)(ngx_http_request_t *r, ngx_uint_t batches));
 
-/* Call this after the repo was created, so that its files are not dropped. */
+/*
+ * Must be called after the repo was created; otherwise its files are dropped
+ * when the request ends.
+ */
 void ngx_http_xet_hub_initial_done(ngx_http_xet_hub_initial_t *first);
 
 
@@ -348,7 +361,7 @@ ngx_int_t ngx_http_xet_hub_stream_row(ngx_http_request_t *r,
 xet_buf_t *ngx_http_xet_hub_stream_part(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s, size_t size, ngx_uint_t last);
 
-/* Finalizes the request if making a part has failed. */
+/* Finalizes the request after a part could not be made; status is the error. */
 void ngx_http_xet_hub_stream_fail(ngx_http_request_t *r,
     ngx_http_xet_hub_stream_t *s, xet_status_t status);
 

@@ -90,7 +90,8 @@ ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub)
 
 
 /*
- * Responds with an empty list of AI tools.  Python clients request it first.
+ * Responds with an empty list of AI tools, which Python clients request before
+ * anything else.
  */
 
 ngx_int_t

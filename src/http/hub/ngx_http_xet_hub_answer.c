@@ -1,7 +1,7 @@
 
 /*
- * Functions for all routes of a Hub: send JSON and errors that PostgreSQL
- * returns, link to the next page, and get arguments of requests.
+ * Functions that all Hub routes use.  They send JSON and errors that PostgreSQL
+ * returns, add links to the next page, and get arguments of requests.
  */
 
 #include "ngx_http_xet.h"
@@ -139,8 +139,8 @@ ngx_http_xet_hub_refuse(ngx_http_request_t *r,
 
 
 /*
- * Explains in the message that a name must be in canonical form to have a name
- * space; without this explanation, users can't see why "Dora" may not write to
+ * Adds to the message that a user name must be in canonical form to have a name
+ * space.  Otherwise users would not understand why "Dora" may not write to
  * "dora/m".
  */
 

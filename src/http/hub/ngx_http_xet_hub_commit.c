@@ -38,7 +38,7 @@
 
 #define NGX_HTTP_XET_HUB_OPERATIONS  1000      /* operations in a batch */
 #define NGX_HTTP_XET_HUB_INLINES     1000      /* files in the body */
-#define NGX_HTTP_XET_HUB_LOOKS         32      /* attempts to commit */
+#define NGX_HTTP_XET_HUB_LOOKS         32      /* maximum attempts to commit */
 #define NGX_HTTP_XET_HUB_AGAIN       500       /* ms between look-ups */
 
 
@@ -55,7 +55,7 @@ typedef struct {
     ngx_uint_t                   seq;          /* batches staged so far */
 
     xet_hub_ops_t                ops;
-    size_t                       taken;        /* parsed bytes of the piece */
+    size_t                       taken;        /* bytes of the piece parsed */
     ngx_http_xet_hub_batch_t     batch;
     ngx_http_xet_hub_message_t   message;      /* malloc()ed strings */
 
@@ -67,7 +67,7 @@ typedef struct {
     ngx_uint_t                   next;
     ngx_http_xet_reader_t       *reader;
     EVP_MD_CTX                  *sha256;
-    uint64_t                     hashed;       /* bytes read from this file */
+    uint64_t                     hashed;     /* bytes of the file read so far */
     ngx_event_t                  again;
 
     ngx_uint_t                   looks;        /* attempts to commit so far */
@@ -79,8 +79,8 @@ typedef struct {
 
     unsigned                     staged:1;     /* cleanup must unstage */
     unsigned                     keeps:1;      /* deletions are forbidden */
-    unsigned                     deletes:1;    /* a deletion was found */
-    unsigned                     much:1;       /* staging limit is exceeded */
+    unsigned                     deletes:1;    /* the body deletes something */
+    unsigned                     much:1;       /* too many bytes are staged */
 } ngx_http_xet_hub_commit_t;
 
 
@@ -193,7 +193,7 @@ ngx_http_xet_hub_commit_cleanup(void *data)
 {
     ngx_http_xet_hub_commit_t *c = data;
 
-    /* a statement in flight drops the staged operations when it is complete */
+    /* if a statement is in flight, its end drops the staged operations */
 
     if (c->staged && !c->query->inherited) {
         (void) ngx_http_xet_post(hub_unstage, .upload = c->upload,
@@ -691,8 +691,8 @@ ngx_http_xet_hub_commit_suspects(ngx_http_request_t *r,
 
 
 /*
- * Waits, because other commits are reading all remaining files, and this commit
- * can use the results.
+ * Waits: other commits are reading all remaining files, and this commit can use
+ * their results.
  */
 
 static void

@@ -1,7 +1,7 @@
 
 /*
- * Files that are contained in the body of a commit, or of the creation of a
- * repo.
+ * Stores files that are contained in the body of a request that makes a commit
+ * or creates a repo.
  *
  *     add    (thread)   copies a file of the body, and computes its SHA-256
  *     here   (query)    looks up which of these files the repo already has
@@ -57,8 +57,8 @@ ngx_http_xet_hub_files_destroy(ngx_http_xet_hub_files_t *f)
 
 
 /*
- * Adds a file.  An empty file needs no upload, and duplicate files need only
- * one.
+ * Adds a file, unless it is empty or the list already contains it: an empty
+ * file is not stored, and equal files are stored once.
  */
 
 xet_status_t

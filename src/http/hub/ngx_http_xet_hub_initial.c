@@ -67,7 +67,7 @@ ngx_http_xet_hub_initial_cleanup(void *data)
 {
     ngx_http_xet_hub_initial_t *first = data;
 
-    /* a statement in flight drops the staged files when it is complete */
+    /* if a statement is in flight, its end drops the staged files */
 
     if (first->begun && !first->query->inherited) {
         (void) ngx_http_xet_post(hub_unstage, .upload = first->upload);

@@ -53,7 +53,7 @@ typedef struct {
     ngx_http_xet_hub_object_t  *objects;       /* malloc()ed */
     ngx_uint_t                  n;
     ngx_uint_t                  room;
-    ngx_uint_t                  next;          /* first object of the part */
+    ngx_uint_t                  next;          /* first object of this part */
     ngx_http_xet_array_t        sha256;
     ngx_str_t                   store;
     ngx_str_t                   header;        /* JSON with a token */
@@ -61,7 +61,7 @@ typedef struct {
 } ngx_http_xet_hub_lfs_t;
 
 
-/* The signed contents of an object's URL. */
+/* The signed values in the URL of an object. */
 
 typedef struct {
     u_char                  sha256[XET_HUB_SHA256_LEN];

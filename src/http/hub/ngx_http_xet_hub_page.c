@@ -2,8 +2,8 @@
 /*
  * Common parts of the web pages of a Hub: frame, headers, and errors.
  *
- * Pages have no scripts and load nothing: the style sheet is inline, and the
- * content security policy contains its digest.  The contents depend on the
+ * Pages have no scripts and load no other files: the style sheet is inline, and
+ * the content security policy contains its digest.  The contents depend on the
  * caller, so only the browser may cache a page, and it revalidates the page
  * each time.  The entity tag is a digest of the page, so the response for an
  * unchanged page is 304.

@@ -5,7 +5,7 @@
  * A page is written into one buffer and sent when it is complete.  It has at
  * most NGX_HTTP_XET_HUB_ROWS rows.  PostgreSQL truncates titles, a path has at
  * most 1,024 bytes, a text 64 KiB, and an escaped character six bytes.  So the
- * buffer usually has about 200 KiB, and at most 4 MiB.
+ * buffer usually takes about 200 KiB, and at most 4 MiB.
  */
 
 #ifndef _NGX_HTTP_XET_HUB_PAGE_H_INCLUDED_
@@ -16,10 +16,10 @@
 
 
 #define NGX_HTTP_XET_HUB_ROWS  200
-#define NGX_HTTP_XET_HUB_TEXT  65536           /* shown bytes of a file */
+#define NGX_HTTP_XET_HUB_TEXT  65536          /* maximum text shown, in bytes */
 
 
-/* An ngx_str_t as two arguments of xet_hub_html(). */
+/* Passes an ngx_str_t to xet_hub_html(), which takes length and data. */
 #define ngx_http_xet_hub_str(s)  (s)->len, (s)->data
 
 
@@ -65,7 +65,7 @@ typedef struct {
 
 /* ngx_http_xet_hub_page.c: common parts of pages: frame, headers, errors. */
 
-/* Initializes b and writes the page up to "<main>". */
+/* Initializes b, and writes the beginning of the page, up to "<main>". */
 void ngx_http_xet_hub_page_begin(ngx_http_request_t *r, xet_buf_t *b,
     const ngx_str_t *title);
 

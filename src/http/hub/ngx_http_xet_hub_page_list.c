@@ -142,7 +142,10 @@ ngx_http_xet_hub_page_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 }
 
 
-/* Checks a cursor: two numbers of type bigint, separated by "/". */
+/*
+ * Returns whether a cursor is valid: two numbers of type bigint, separated by
+ * "/".
+ */
 
 static ngx_uint_t
 ngx_http_xet_hub_page_cursor(const ngx_str_t *after)

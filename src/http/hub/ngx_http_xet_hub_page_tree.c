@@ -1,9 +1,9 @@
 
 /*
- * A folder as a table: its folders and files, with sizes, commits and dates.
- * A folder links to its page, a file to its contents.  Files are sent as
- * attachments, so the link needs no "download" attribute.  With this attribute,
- * browsers would not ask for a password.
+ * Writes a folder as a table of its folders and files, with sizes, commits and
+ * dates.  A folder links to its page, a file to its contents.  Files are sent
+ * as attachments, so the link needs no "download" attribute.  With this
+ * attribute, browsers would not ask for a password.
  */
 
 #include "ngx_http_xet.h"

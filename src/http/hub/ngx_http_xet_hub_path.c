@@ -1,6 +1,6 @@
 
 /*
- * The path of a request to a Hub.
+ * Determines the path of a request to a Hub.
  *
  * The path comes from the request line: in nginx's decoded path
  * "refs%2Fpr%2F1/file" becomes "refs/pr/1/file", which does not show where the

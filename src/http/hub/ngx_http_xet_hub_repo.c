@@ -4,7 +4,7 @@
  *
  *     handler -> body -> permission (PostgreSQL) -> the response
  *
- * If the body has no owner, the caller's name space is used.
+ * If the body names no owner, the repo belongs to the caller's name space.
  */
 
 #include "ngx_http_xet.h"
@@ -14,7 +14,7 @@
 
 
 #define NGX_HTTP_XET_HUB_REPO_BODY   65536
-#define NGX_HTTP_XET_HUB_FILES_BODY  (1024 * 1024)     /* body with files */
+#define NGX_HTTP_XET_HUB_FILES_BODY  (1024 * 1024)    /* max. body with files */
 
 
 typedef struct {

@@ -336,8 +336,8 @@ ngx_http_xet_hub_wants_info(ngx_http_request_t *r)
 
 
 /*
- * Sends what @huggingface/hub needs to fetch the file: mainly headers, because
- * that client ignores the JSON.
+ * Sends the data that @huggingface/hub needs to fetch the file: mainly headers,
+ * because that client ignores the JSON.
  */
 
 static ngx_int_t
@@ -371,7 +371,7 @@ ngx_http_xet_hub_resolve_info(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 }
 
 
-/* Responds to HEAD with the row, without opening the file. */
+/* Responds to HEAD from the row alone, without opening the file. */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_head(ngx_http_request_t *r,

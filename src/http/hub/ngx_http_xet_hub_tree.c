@@ -1,7 +1,7 @@
 
 /*
- * Lists files of a repo: a folder, or everything below it, page by page; or
- * the entries at given paths.
+ * Lists files of a repo.  The route tree lists a folder, or everything below
+ * the folder, page by page.  The route paths lists the entries at given paths.
  *
  *     handler -> arguments -> one statement for each part -> rows -> JSON
  *

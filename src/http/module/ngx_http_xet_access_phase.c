@@ -1,8 +1,8 @@
 
 /*
- * The access phase: checks tokens in locations of the API, and signatures in
- * locations of data.  The preaccess phase verifies upload bodies at an edge,
- * and checks requests that skip the access phase.
+ * The access phase: checks tokens in API locations, and signatures in data
+ * locations.  The preaccess phase verifies upload bodies at an edge, and checks
+ * requests that skip the access phase.
  *
  * nginx's static handler sends the bytes of xorbs.  nginx's range filter sends
  * 200 with the whole file if there are too many ranges, if the If-Range

@@ -15,7 +15,7 @@
 #define NGX_HTTP_XET_READ_POOL     "xet read"
 #define NGX_HTTP_XET_READ_THREADS  "threads=8"
 #define NGX_HTTP_XET_PRESIGN_MAX   (7 * 24 * 60 * 60)   /* s, limit of S3 */
-#define NGX_HTTP_XET_READ_FILES    (256 * 1024)         /* bytes per job */
+#define NGX_HTTP_XET_READ_FILES    (256 * 1024)         /* bytes per read job */
 #define NGX_HTTP_XET_READ_OBJECTS  (2 * 1024 * 1024)
 
 
@@ -340,7 +340,9 @@ ngx_http_xet_conf_merge_values(ngx_http_xet_main_conf_t *xmcf,
                   ? conf->auth == NGX_HTTP_XET_AUTH_TOKEN
                   : conf->access == NGX_HTTP_XET_ACCESS_REPO;
 
-    /* each request to an object store costs a round trip, so read more */
+    /*
+     * each request to an object store costs a round trip, so reads are larger
+     */
 
     if (conf->read_buffer == NGX_CONF_UNSET_SIZE) {
         conf->read_buffer = (xmcf->store && xmcf->store->s3)

@@ -1,6 +1,6 @@
 
 /*
- * A rule for all locations: if a Hub distinguishes its callers, no other
+ * Checks a rule for all locations: if a Hub distinguishes its callers, no other
  * location may expose private repos, unless "xet_hub_expose" allows this.
  *
  * All locations of an http block share a store and a database.  A location that
@@ -212,8 +212,8 @@ ngx_http_xet_expose_leak(ngx_http_xet_conf_location_t *loc)
 
 
 /*
- * Returns whether a location reads data.  Only an exact location ("=") can be
- * limited to a route that reads no data.
+ * Returns whether requests to a location can read data.  Only an exact location
+ * ("=") can be limited to a route that reads no data.
  */
 
 static ngx_uint_t

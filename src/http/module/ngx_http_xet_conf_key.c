@@ -629,8 +629,8 @@ ngx_http_xet_conf_add_secret(ngx_conf_t *cf, xet_key_file_t *f,
 
 
 /*
- * Adds a key that can sign; the first such key in all files is used for
- * signing.  Takes ownership of key: on failure the key is destroyed.
+ * Adds a key that can sign.  The first such key in all files signs.  The
+ * function takes ownership of key, and destroys it on failure.
  */
 
 static xet_status_t

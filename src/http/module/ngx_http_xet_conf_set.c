@@ -1,7 +1,7 @@
 
 /*
- * Directive setters, except those for keys: background jobs, roles of a
- * location, host names, shared memory zones and their use.
+ * Directive setters for background jobs, roles of a location, host names, and
+ * shared memory zones and their use.
  */
 
 #include "ngx_http_xet.h"
@@ -12,7 +12,7 @@
 #include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_ZONE_PAGES      8         /* minimum size */
+#define NGX_HTTP_XET_ZONE_PAGES      8         /* minimum pages of a zone */
 
 /*
  * An epoch has up to ten digits; with a period, eight of them are the period.

@@ -1,8 +1,8 @@
 
 /*
- * Setters that work like those of nginx, and also record the line of the
- * directive; and a setter for enumerations, whose error message lists the
- * allowed words.
+ * Setters that work like nginx's setters, but also record the line of the
+ * directive.  The setter for enumerations lists the allowed words in its error
+ * message.
  */
 
 #include "ngx_http_xet.h"

@@ -26,7 +26,7 @@
 #define NGX_HTTP_XET_FOOTER_MAX  (3 * 1024 * 1024)
 #define NGX_HTTP_XET_SHARD_MAX   (64 * 1024 * 1024)
 
-#define NGX_HTTP_XET_LINE_ROOM   512           /* other bytes of a line */
+#define NGX_HTTP_XET_LINE_ROOM   512           /* bytes of the rest of a line */
 #define NGX_HTTP_XET_ARG_LEN     (sizeof("file_id=&") - 1 + XET_HASH_STR_LEN)
 #define NGX_HTTP_XET_RANGE_LEN   22            /* bytes for one range */
 
@@ -316,7 +316,7 @@ ngx_http_xet_warn_body(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     clcf = loc->core;
     size = clcf->client_max_body_size;
 
-    /* a location that only reads receives no bodies */
+    /* a location that allows only reads receives no bodies */
 
     if (size == 0 || (clcf->limit_except & NGX_HTTP_POST)
         || loc->conf->read_only)

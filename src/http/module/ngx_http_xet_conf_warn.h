@@ -1,6 +1,6 @@
 
 /*
- * Functions shared by the checks for warnings of "nginx -t".
+ * Functions that are shared by the checks that make "nginx -t" print warnings.
  */
 
 #ifndef _NGX_HTTP_XET_CONF_WARN_H_INCLUDED_
@@ -77,8 +77,8 @@ void ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc);
 
 /*
- * Warns if workers can't read the file.  The message contains the
- * directive parameter with this file (name), and the consequence (what).
+ * Warns if workers can't read the file.  For the message, "name" is the
+ * directive parameter with this file, and "what" is the consequence.
  */
 void ngx_http_xet_warn_reader(ngx_conf_t *cf, const char *name,
     ngx_str_t *file, const char *what);

@@ -1,8 +1,8 @@
 
 /*
- * Warnings of "nginx -t" about a Hub: tokens whose endpoint is not an API, or
- * is an API in which uploads do not belong to the repo; and an upstream Hub
- * whose location does not exist.
+ * Warnings of "nginx -t" about a Hub.  The endpoint in the Hub's tokens must be
+ * an API, and uploads to it must belong to the token's repo.  The location
+ * named by "xet_hub_upstream" must exist.
  */
 
 #include "ngx_http_xet.h"

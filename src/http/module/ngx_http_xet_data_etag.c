@@ -10,8 +10,8 @@
  * reason conf/xet_bucket.conf and conf/edge.conf hide the store's ETag, which
  * nginx's slice filter would compare.
  *
- * The ETag is set after the slice filter, and before nginx evaluates the
- * conditions of the client, which use this ETag.
+ * The ETag is set after the slice filter has run, and before nginx evaluates
+ * the client's conditions, which refer to this ETag.
  *
  * A store sends headers "x-amz-*" and "x-amzn-*" with versions, encryption
  * keys, checksums and more.  These headers are internal, and

@@ -163,7 +163,7 @@ ngx_http_xet_data_init(ngx_conf_t *cf)
 }
 
 
-/* Skips the filters, also for subrequests, which may be slices. */
+/* Skips the filters.  Also applies to subrequests, which may be slices. */
 
 static ngx_int_t
 ngx_http_xet_data_header_filter(ngx_http_request_t *r)

@@ -1,7 +1,8 @@
 
 /*
- * The module: its directives, its phase handlers, and the start and end of
- * processes: folders of the store, keys, sessions, and the sweep timer.
+ * The module: its directives and its phase handlers.  When a process starts or
+ * ends, this file sets up or releases the folders of the store, keys, sessions
+ * and the sweep timer.
  */
 
 #include "ngx_http_xet.h"
@@ -371,8 +372,7 @@ ngx_http_xet_init(ngx_conf_t *cf)
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
     /*
-     * reject security directives that have no effect, even if no location uses
-     * this module
+     * check these security directives even if no location uses this module
      */
 
     if (ngx_http_xet_conf_expose(cf, xmcf) != NGX_OK

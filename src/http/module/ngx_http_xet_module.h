@@ -12,7 +12,7 @@
 
 
 /*
- * Defines a module that takes a position in the chain of filters, with its
+ * Defines an nginx module that only adds a filter to nginx's chain, in its
  * postconfiguration handler ngx_http_xet_NAME_init().
  */
 
@@ -35,9 +35,9 @@
 /* The role that "xet_api", "xet_data" or "xet_token" gives to a location. */
 
 typedef struct {
-    ngx_uint_t                used;            /* offset in the main conf */
-    ngx_uint_t                keys;            /* role needs URL keys */
-    ngx_http_handler_pt       handler;         /* NULL: handler of nginx */
+    ngx_uint_t                used;          /* offset of a flag in main conf */
+    ngx_uint_t                keys;            /* 1: the role needs URL keys */
+    ngx_http_handler_pt       handler;         /* NULL: nginx's handler */
 } ngx_http_xet_mount_t;
 
 
@@ -80,8 +80,9 @@ void ngx_http_xet_route_audit(ngx_http_request_t *r,
     ngx_http_xet_audit_t *audit);
 
 /*
- * Returns the kind of upload, by path and method; sets hash for a xorb.  The
- * location may be a proxy without "xet_api".
+ * Returns the kind of upload according to the path and the method of the
+ * request; for a xorb, sets hash.  The location may be a proxy without
+ * "xet_api".
  */
 ngx_http_xet_upload_e ngx_http_xet_route_upload(ngx_http_request_t *r,
     xet_hash_t *hash);
@@ -122,8 +123,8 @@ ngx_int_t ngx_http_xet_conf_check(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
 /*
- * ngx_http_xet_conf_location.c: positions of directives and locations, for
- * errors found after parsing.
+ * ngx_http_xet_conf_location.c: records the positions of directives and
+ * locations, for errors that are found after parsing.
  */
 
 /* Creates the lists in the temporary pool of the configuration. */

@@ -2,11 +2,12 @@
 /*
  * Finds the row of routes.def for a URI and a method, and calls its handler.
  *
- * The path after "xet_api_base" is [/v1|/v2] and the form of a route.  The path
- * may start with an epoch, /e<digits>, which the router ignores.  Clients cache
- * by endpoint, so a new epoch makes them start with an empty cache
- * (ngx_http_xet_token.c).  A xorb path may have any prefix: all prefixes are
- * equivalent, and clients use different ones (docs/protocol.md).
+ * After "xet_api_base" comes an optional version, /v1 or /v2, and then the form
+ * of a route (routes.def).  The path may start with an epoch, /e<digits>, which
+ * the router ignores.  Clients cache by endpoint, so a new epoch makes them
+ * start with an empty cache (ngx_http_xet_token.c).  A xorb path may have any
+ * prefix: all prefixes are equivalent, and clients use different ones
+ * (docs/protocol.md).
  *
  * The phase handlers, the content handler, variables, metrics and the audit log
  * look up the match when they need it.
@@ -279,8 +280,8 @@ ngx_http_xet_match(ngx_http_request_t *r)
 
 
 /*
- * Sets the version, and the path after the version.  The path stays empty if
- * the URI does not start with "xet_api_base".
+ * Sets match->version, and match->path to the path after the version.  The path
+ * stays empty if the URI does not start with "xet_api_base".
  */
 
 static void

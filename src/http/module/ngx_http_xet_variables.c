@@ -30,8 +30,8 @@ typedef enum {
 
 
 /*
- * The headers of a request for a copy in the object store.  They are made
- * together, because the signature covers all of them.
+ * The headers of a request for a copy in the object store.  All headers are
+ * made together, because the signature covers all of them.
  */
 
 struct ngx_http_xet_signed_s {

@@ -18,8 +18,8 @@
  * A response is a promise: clients store it, and later refer to the xorb
  * without an upload.  So, before the first response of a day, the day is
  * recorded for the garbage collector.  Then the chunk is looked up again,
- * because the xorb may have been collected in the meantime.  If each look-up
- * finds another xorb, the response is a miss after some attempts.
+ * because the xorb may have been collected in the meantime.  If every look-up
+ * finds a different xorb, the response is a miss after a few attempts.
  */
 
 #include "ngx_http_xet.h"
@@ -35,7 +35,7 @@ struct ngx_http_xet_chunk_s {
     ngx_http_xet_query_t  *query;
     ngx_http_xet_array_t   xorbs;              /* xorbs to advertise */
     xet_shard_footer_t     footer;
-    xet_hash_t             noise;              /* key, masks hidden chunks */
+    xet_hash_t             noise;              /* key of the noise */
     ngx_pool_t            *pool;
     xet_buf_t              buf;
     ngx_http_xet_store_t  *store;

@@ -139,7 +139,9 @@ ngx_http_xet_file_get_send(ngx_http_request_t *r, ngx_http_xet_file_get_t *f)
 }
 
 
-/* Finds the media type for the file extension, in nginx's "types". */
+/*
+ * Finds the media type for the extension of the file name, in nginx's "types".
+ */
 
 static void
 ngx_http_xet_file_get_type(ngx_http_request_t *r, ngx_http_xet_file_get_t *f,

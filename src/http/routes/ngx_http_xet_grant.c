@@ -181,8 +181,8 @@ ngx_http_xet_grant_body_done(ngx_http_request_t *r, void *data,
 
 
 /*
- * Responds with a grant, because the xorb does not exist, or must be hidden
- * from the client.
+ * Responds with a grant, because the xorb does not exist, or the client must
+ * not learn that it exists.
  */
 
 static ngx_int_t
@@ -272,7 +272,8 @@ ngx_http_xet_grant_mac(ngx_http_request_t *r, const xet_hash_t *xorb,
     }
 
     /*
-     * only the last field has a variable length, so the input is unambiguous
+     * the length of the subject precedes it, and all other fields but the last
+     * have a fixed length, so the input of the MAC is unambiguous
      */
 
     text = ngx_pnalloc(r->pool, sizeof(NGX_HTTP_XET_GRANT_LABEL)
@@ -411,7 +412,7 @@ ngx_http_xet_commit_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_commit_t *c = data;
 
-    /* count the upload against the caller's limit, even if it is invalid */
+    /* charge the upload to the caller's limit, even if it is invalid */
 
     ngx_http_xet_ctx_of(r)->worth = c->stage.size;
 
@@ -429,7 +430,7 @@ ngx_http_xet_commit_done(ngx_http_request_t *r, void *data)
 
     if (c->status != XET_OK) {
 
-        /* the object differs from the announced object, and was removed */
+        /* the object was removed, because it is not the announced xorb */
 
         if (c->status != XET_NO_GRANT
             && xet_status_http(c->status) / 100 == 4)

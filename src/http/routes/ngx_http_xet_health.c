@@ -2,12 +2,12 @@
 /*
  * GET health: 200 if this node serves files and accepts uploads, else 503.
  * PostgreSQL must respond and accept writes, and the store must be writable.
- * The checks are a statement that does not wait behind others, a file written
- * by a thread, and the worker's last write test.  The statement uses the read
- * pool or, if all sessions of that pool are busy, the ping pool.  Statements
- * that wait for a lock or a slow disk appear in the metrics of their pools.
- * They do not make the check fail: another node would have the same problem,
- * and this node still serves data.
+ * The checks are a statement that does not wait behind other statements, a file
+ * that a thread writes, and the worker's last write test.  The statement uses
+ * the read pool or, if all sessions of that pool are busy, the ping pool.
+ * Statements that wait for a lock or a slow disk appear in the metrics of their
+ * pools.  They do not make the check fail: another node would have the same
+ * problem, and this node still serves data.
  *
  * The write test, which fails for example if the disk is full, is a statement
  * in the queue of the write pool.  No request waits for the result: a health
@@ -15,7 +15,7 @@
  * reports the previous result.  Only a definite error of PostgreSQL is a
  * failure.  The state belongs to the worker: idle -> asked -> idle.
  *
- * GET health/live: always 200, while the event loop runs.
+ * GET health/live: always 200, as long as the event loop runs.
  */
 
 #include "ngx_http_xet.h"

@@ -44,7 +44,7 @@ typedef struct {
     ngx_uint_t                  methods;
     ngx_http_xet_right_e        right;
     ngx_http_xet_act_e          act;
-    const char                 *action;        /* name of the act */
+    const char                 *action;        /* action in $xet_audit */
     const char                 *label;         /* label in metrics */
 
     union {
@@ -68,11 +68,11 @@ struct ngx_http_xet_match_s {
 
     ngx_str_t                     path;        /* path below the base */
     ngx_uint_t                    version;     /* NGX_HTTP_XET_V* */
-    ngx_uint_t                    people;      /* a page may be requested */
+    ngx_uint_t                    people;      /* may want a web page */
 
     const ngx_http_xet_route_t   *route;       /* NULL: no route */
     ngx_uint_t                    methods;     /* allowed methods if no route */
-    xet_status_t                  status;      /* result of parsing args */
+    xet_status_t                  status;      /* whether args are valid */
     xet_route_args_t              args;
 };
 
@@ -87,7 +87,7 @@ ngx_int_t ngx_http_xet_##name##_handler(ngx_http_request_t *r,                \
 /* ngx_http_xet_xorb.c: functions used by other xorb routes. */
 
 /*
- * Sends the response for a xorb that does not exist.  Returns the code for
+ * Sends the response for a xorb that does not exist.  Returns a code for
  * ngx_http_finalize_request().
  */
 typedef ngx_int_t (*ngx_http_xet_xorb_missing_pt)(ngx_http_request_t *r,
@@ -101,7 +101,10 @@ typedef ngx_int_t (*ngx_http_xet_xorb_missing_pt)(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_xorb_ask(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
     ngx_http_xet_xorb_missing_pt missing, void *data);
 
-/* Sends the response to a xorb upload, after ngx_http_xet_xorb_commit(). */
+/*
+ * A handler for ngx_http_xet_xorb_commit(): sends the response to a xorb
+ * upload.
+ */
 void ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new);
 
@@ -114,16 +117,16 @@ ngx_uint_t ngx_http_xet_token_hub(const ngx_str_t *repo);
 
 /*
  * Sends a token with these claims, and its endpoint according to the
- * configuration of the location.  Returns what the functions of ngx_http_xet.h
- * that send a response return.
+ * configuration of the location.  Returns a code for
+ * ngx_http_finalize_request().
  */
 ngx_int_t ngx_http_xet_token_give(ngx_http_request_t *r,
     xet_token_claims_t *claims);
 
 /*
- * Makes a token and its endpoint.  Returns NGX_OK; NGX_ABORT if the claims are
- * invalid in a token; NGX_DECLINED if the request has no host name; NGX_ERROR
- * after another error.
+ * Makes a token and its endpoint.  Returns NGX_OK; NGX_ABORT if a token can't
+ * contain these claims; NGX_DECLINED if the request has no host name; or
+ * NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_token_make(ngx_http_request_t *r,
     xet_token_claims_t *claims, ngx_str_t *url, ngx_str_t *token);

@@ -48,7 +48,7 @@ struct ngx_http_xet_xorb_head_s {
     ngx_http_xet_xorb_missing_pt  missing;     /* NULL: 404 */
     void                         *data;
 
-    unsigned                grant:1;           /* the request is for a grant */
+    unsigned                grant:1;           /* 1: this is a grant request */
 
     /* the xorb is already recorded as advertised today, see xorb_get */
     unsigned                recorded:1;

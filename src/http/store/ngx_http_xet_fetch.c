@@ -16,9 +16,10 @@
  * Only the address in the directive is contacted: no redirects, no proxy from
  * the environment, no other protocols.
  *
- * The fetch fails if the peer sends less than LITTLE bytes in a step of one
- * timeout, or has not sent the whole xorb after WAITS timeouts.  Only pauses
- * after a job with little data count towards these timeouts.
+ * The fetch fails if the peer sends less than NGX_HTTP_XET_FETCH_LITTLE bytes
+ * within one timeout, or if the xorb is not complete after
+ * NGX_HTTP_XET_FETCH_WAITS timeouts.  Only pauses after a job with little data
+ * count towards these timeouts.
  *
  * libcurl resolves host names in a thread of its own, which may still run when
  * the worker exits.  So the module must stay in memory: it is pinned before
@@ -26,8 +27,8 @@
  * is fetched before that connection exists.
  *
  * The structure belongs to a job while the job runs, otherwise to the event
- * loop.  The event loop only creates, begins and destroys; it never calls
- * libcurl.
+ * loop.  The event loop only creates and destroys it and begins a xorb; it
+ * never calls libcurl.
  */
 
 #include "ngx_http_xet.h"
@@ -63,13 +64,13 @@ struct ngx_http_xet_fetch_s {
     size_t                      size;
     size_t                      len;
 
-    size_t                      dropped;       /* bytes of a 404 body */
+    size_t                      dropped;     /* bytes of a 404 body discarded */
 
     uint64_t                    paused;        /* start of the pause, or 0 */
-    uint64_t                    waited;        /* ms of pauses, this step */
-    uint64_t                    total;         /* ms of pauses, this xorb */
-    size_t                      step;          /* bytes, this step */
-    size_t                      burst;         /* bytes since the pause */
+    uint64_t                    waited;        /* ms of pauses in this step */
+    uint64_t                    total;         /* ms of pauses for this xorb */
+    size_t                      step;          /* bytes received in this step */
+    size_t                      burst;      /* bytes received since the pause */
 
     unsigned                    ended:1;       /* the transfer has ended */
     unsigned                    bad:1;         /* other xorbs would fail, too */
@@ -288,8 +289,9 @@ ngx_http_xet_fetch_done(xet_net_request_t *request)
 
 
 /*
- * Continues the transfer; XET_OK: it is complete.  A libcurl call reads at most
- * one TLS record, so the loop repeats the call while data arrives.
+ * Continues the transfer.  Returns XET_OK if it is complete.  A libcurl call
+ * reads at most one TLS record, so the loop repeats the call while data
+ * arrives.
  */
 
 static xet_status_t

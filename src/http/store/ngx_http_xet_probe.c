@@ -145,7 +145,10 @@ ngx_http_xet_probe_look(ngx_msec_t older)
 }
 
 
-/* The task has its own pool, because a job may outlive the cycle. */
+/*
+ * Creates the task.  It has its own memory pool, because a job may outlive the
+ * cycle.
+ */
 
 static ngx_int_t
 ngx_http_xet_probe_init(ngx_http_xet_probe_t *probe)
@@ -218,7 +221,7 @@ ngx_http_xet_probe_start(ngx_http_xet_probe_t *probe)
 }
 
 
-/* Removes a request from the queue of waiting requests, when it ends. */
+/* Called when a request ends: removes it from the queue of waiting requests. */
 
 static void
 ngx_http_xet_probe_cleanup(void *data)

@@ -21,7 +21,7 @@ typedef struct {
 } ngx_http_xet_copy_name_t;
 
 
-/* A copy whose existence and size are checked. */
+/* A copy to check for its existence and size, and the result. */
 
 typedef struct {
     ngx_http_xet_copy_name_t  name;
@@ -56,8 +56,8 @@ ngx_http_xet_store_t *ngx_http_xet_store_s3(ngx_conf_t *cf,
 
 /*
  * Creates the missing folders of the store, durably, and removes temporary
- * files older than a day, which a crash has left.  Blocks: the master calls it
- * at start and at each reload.
+ * files that a crash has left behind, if they are older than a day.  Blocks:
+ * the master calls it at start and at each reload.
  */
 ngx_int_t ngx_http_xet_store_init(ngx_cycle_t *cycle);
 
@@ -65,8 +65,8 @@ ngx_int_t ngx_http_xet_store_init(ngx_cycle_t *cycle);
 void ngx_http_xet_store_measure(ngx_http_xet_store_t *store);
 
 /*
- * Called after the worker and its thread pools have ended: no thread may use
- * the store while libraries are cleaned up.
+ * Called when a worker exits, after its thread pools have ended.  No thread may
+ * use the store while libraries are cleaned up.
  */
 void ngx_http_xet_store_exit(ngx_cycle_t *cycle);
 
@@ -90,7 +90,7 @@ typedef struct {
     xet_store_writer_t    *writer;             /* NULL: no file is open */
     off_t                  size;               /* bytes written */
 
-    xet_checksum_state_t  *checksum;           /* state of the checksum */
+    xet_checksum_state_t  *checksum;          /* checksum of the bytes so far */
     xet_checksum_t         digest;             /* set by commit */
     xet_hash_t             xorb;               /* the xorb; see claimed */
     uint32_t               copy_id;            /* set by commit */
@@ -98,7 +98,7 @@ typedef struct {
     uint64_t               made;               /* set by commit, see above */
 
     unsigned               digested:1;         /* compute the checksum */
-    unsigned               claimed:1;          /* xorb set before the data */
+    unsigned               claimed:1;         /* xorb was set before the data */
     unsigned               committed:1;        /* a copy may exist */
     unsigned               kept:1;             /* the copy stays after close */
 } ngx_http_xet_temp_t;
@@ -130,9 +130,9 @@ void ngx_http_xet_store_claim(ngx_http_xet_temp_t *file,
     const xet_hash_t *xorb);
 
 /*
- * Returns the next sequence number, which is not a time.  Of two sequence
- * numbers the larger one was drawn later, even within one iteration of the
- * event loop.
+ * Returns the next number of a sequence, which orders events.  A larger number
+ * was drawn later, even within one iteration of the event loop, in which the
+ * time does not change.
  */
 uint64_t ngx_http_xet_store_sequence(void);
 
@@ -177,11 +177,11 @@ void ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log);
 
 
 /*
- * Two checks of a copy that a row refers to.  XET_OK: the copy matches the
- * row.  XET_STORE_DAMAGED: the copy is missing or does not match the row.
- * XET_STORE_OTHER: the store does not belong to this database.  After any
- * other status (XET_STORE_FAILED, XET_STORE_FILES, XET_NOMEM) the state of the
- * copy is unknown.
+ * The next functions check copies that rows refer to.  XET_OK: the copy matches
+ * the row.  XET_STORE_DAMAGED: the copy is missing or does not match the row.
+ * XET_STORE_OTHER: the store does not belong to this database.  After any other
+ * status (XET_STORE_FAILED, XET_STORE_FILES, XET_NOMEM) the state of the copy
+ * is unknown.
  */
 
 /* Checks that the copy exists and has size bytes. */
@@ -255,9 +255,9 @@ ngx_int_t ngx_http_xet_store_sign(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t copy_id, xet_s3_signed_t *out);
 
 /*
- * Writes the path of a request for the copy to path, a buffer of
- * XET_S3_URL_MAX bytes.  The path needs no signature.  Returns NGX_OK;
- * NGX_DECLINED if the store is a folder; or NGX_ERROR.
+ * Writes the path of a request for the copy to path, a buffer of XET_S3_URL_MAX
+ * bytes.  The path does not contain a signature.  Returns NGX_OK; NGX_DECLINED
+ * if the store is a folder; or NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_store_uri(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t copy_id, char *path);
@@ -291,10 +291,9 @@ xet_status_t ngx_http_xet_copy_open_job(ngx_http_xet_opened_t *copy,
     const xet_hash_t *xorb, uint32_t copy_id, ngx_log_t *log);
 
 /*
- * Announces that the caller will read the bytes [start, end) next, in order,
- * so that an object store gets one request for all of them.  The data may be
- * some MiB, and stays in memory until the next announcement or until the copy
- * is closed.
+ * Announces that the caller will read the bytes [start, end) next, in order.
+ * An object store then gets one request for all of them.  The data, up to some
+ * MiB, stays in memory until the next announcement or until the copy is closed.
  */
 void ngx_http_xet_copy_ahead(ngx_http_xet_opened_t *copy, uint64_t start,
     uint64_t end);
@@ -307,8 +306,8 @@ void ngx_http_xet_copy_close_job(ngx_http_xet_opened_t *copy, ngx_log_t *log);
 
 
 /*
- * ngx_http_xet_store_stage.c: commits of staged xorbs.  A client has uploaded
- * such a xorb to the bucket itself, under a staging name, with a URL from this
+ * ngx_http_xet_store_stage.c: commits staged xorbs: a client has uploaded such
+ * a xorb directly to the bucket, under a staging name, with a URL from this
  * server.  Jobs read the xorb to its end, verify it, and make it a copy of the
  * store.
  */
@@ -393,15 +392,15 @@ typedef struct ngx_http_xet_fetch_s  ngx_http_xet_fetch_t;
 ngx_int_t ngx_http_xet_fetch_init(ngx_cycle_t *cycle);
 
 /*
- * Creates a client of the peer, which keeps its connection between xorbs.
- * Sends nothing yet.  Returns NULL if out of memory.
+ * Creates a client for the peer.  The client keeps its connection between
+ * xorbs.  Nothing is sent yet.  Returns NULL if out of memory.
  */
 ngx_http_xet_fetch_t *ngx_http_xet_fetch_create(
     const ngx_http_xet_peer_t *peer);
 
 /*
- * Starts the next xorb, and writes its URL to url, a buffer of size bytes.
- * The buffer must live until the transfer ends.
+ * Prepares the transfer of the next xorb, and writes its URL to url, a buffer
+ * of size bytes.  The buffer must live until the transfer ends.
  */
 void ngx_http_xet_fetch_begin(ngx_http_xet_fetch_t *fetch,
     const xet_hash_t *xorb, char *url, size_t size);
@@ -540,7 +539,7 @@ typedef struct {
 
     unsigned               quarantine:1;
     unsigned               suspect:1;          /* no row was found */
-    unsigned               removable:1;        /* no row in a second check */
+    unsigned               removable:1;        /* a second check found no row */
 } ngx_http_xet_orphan_t;
 
 
@@ -553,7 +552,7 @@ typedef struct {
 
     ngx_int_t              first;              /* folder to start with */
     ngx_int_t              folder;             /* current folder */
-    xet_store_list_t       list;               /* list of that folder */
+    xet_store_list_t       list;               /* names in the current folder */
     unsigned               open:1;
 
     ngx_http_xet_orphan_t  names[NGX_HTTP_XET_ORPHANS_NAMES];
@@ -566,7 +565,7 @@ typedef struct {
     /* counters, increased by jobs and cleared by the event loop */
 
     ngx_uint_t             found;              /* old files without a row */
-    ngx_uint_t             back;               /* files that were restored */
+    ngx_uint_t             back;              /* files restored to their name */
     ngx_uint_t             removed;
     uint64_t               bytes;              /* size of removed files */
     ngx_uint_t             staged;             /* staged objects removed */
@@ -574,24 +573,24 @@ typedef struct {
 
 
 /*
- * Lists up to max names of copies into names, from folder on, for up to 50 ms.
- * A call may list no names even if the end is not reached.  At the end, folder
- * is NGX_HTTP_XET_ORPHANS_FOLDERS, and names may still have entries.  A file
- * with another kind of name is counted in found.
+ * Writes up to max names of copies to o->names, starting in o->folder, for up
+ * to 50 ms.  A call may find no names even before the end.  At the end,
+ * o->folder is NGX_HTTP_XET_ORPHANS_FOLDERS, and o->names may still have
+ * entries.  A file whose name is not the name of a copy is counted in o->found.
  */
 xet_status_t ngx_http_xet_orphans_list_job(ngx_http_xet_orphans_t *o,
     ngx_uint_t max, ngx_log_t *log);
 
 /*
- * Moves files with suspect names into quarantine, starting at index i, if the
- * files are old enough, and lists them in taken.  Stops after 50 ms, or when
- * taken is full.
+ * Moves files with suspect names, starting at index o->i, into quarantine if
+ * they are old enough, and lists them in o->taken.  Stops after 50 ms, or when
+ * o->taken is full.
  */
 xet_status_t ngx_http_xet_orphans_take_job(ngx_http_xet_orphans_t *o,
     ngx_log_t *log);
 
 /*
- * Removes the removable files in taken, and restores the names of the other
+ * Removes the removable files in o->taken, and restores the names of the other
  * files.
  */
 xet_status_t ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o,
@@ -627,8 +626,9 @@ xet_status_t ngx_http_xet_store_identity_read_job(ngx_http_xet_store_t *store,
     u_char *identity, ngx_log_t *log);
 
 /*
- * Gives the store an identity, durably.  Returns XET_OK also if the store
- * already has one, which stays; so the caller reads the identity again.
+ * Gives the store an identity, durably.  If the store already has one, keeps
+ * it, and also returns XET_OK.  So the caller must read the identity
+ * afterwards.
  */
 xet_status_t ngx_http_xet_store_identity_make_job(ngx_http_xet_store_t *store,
     const u_char *identity, ngx_log_t *log);
@@ -665,7 +665,7 @@ xet_status_t ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
     ngx_log_t *log);
 
 
-/* ngx_http_xet_probe.c: checks that the store of the worker is writable. */
+/* ngx_http_xet_probe.c: checks whether the worker's store is writable. */
 
 typedef void (*ngx_http_xet_probe_pt)(ngx_http_request_t *r,
     xet_status_t status);

@@ -53,7 +53,7 @@ ngx_http_xet_store_draw_copy_id(uint32_t *copy_id)
 
     pthread_mutex_lock(&ngx_http_xet_copy_ids_lock);
 
-    while (*copy_id == 0) {                    /* 0 is used by old copies */
+    while (*copy_id == 0) {                    /* old copies have the id 0 */
 
         if (ngx_http_xet_copy_ids_n == 0) {
             rc = XET_DATABASE_AWAY;

@@ -1,6 +1,6 @@
 
 /*
- * Logs errors of src/store.
+ * Logs the errors that functions of src/store return.
  */
 
 #include "ngx_http_xet.h"

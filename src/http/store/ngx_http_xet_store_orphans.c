@@ -1,7 +1,8 @@
 
 /*
- * Orphans: files of the store without a row, which a crash has left.  The
- * background job "gc" looks up the listed names in PostgreSQL.
+ * Finds and removes orphans: files of the store that have no row, because a
+ * crash has left them behind.  The background job "gc" looks up the listed
+ * names in PostgreSQL.
  *
  * Only two writers can add a row that refers to a copy: the upload that made
  * the copy, because the copy id was drawn for this upload, and "xet rebuild",
@@ -17,9 +18,9 @@
  *                 durably, before the name in quarantine is removed
  *
  * Only the name in quarantine is removed, never a name that a row refers to.
- * So several sweeps may handle the same file: for the second one the file is
- * missing, which is not an error.  After a crash the file stays in quarantine
- * until the next sweep.
+ * So several sweeps may handle the same file.  The second sweep finds that the
+ * file is missing, which is not an error.  After a crash the file stays in
+ * quarantine until the next sweep.
  *
  * A sweep starts with the files in quarantine.  In a bucket it first removes
  * old staged objects that were never committed, and old parts of unfinished
@@ -627,7 +628,7 @@ ngx_http_xet_orphans_old(const xet_store_item_t *item)
 
 /*
  * Returns whether the file was made in the period for which the database must
- * have its row: from since on, and long enough before newest.  Times of an
+ * have its row: from "since" on, and long enough before "newest".  Times of an
  * object store are not compared with the clock of this machine.
  */
 

@@ -1,8 +1,8 @@
 
 /*
- * Metrics of requests to an object store.  The client of the object store
- * reports each request in the thread that has sent it.  Only the event loop
- * may change metrics, so it adds the reports to the metrics at intervals.
+ * Counts requests to an object store in the metrics.  The client of the object
+ * store reports each request in the thread that has sent it.  Only the event
+ * loop may change metrics, so it adds the reports to the metrics at intervals.
  */
 
 #include "ngx_http_xet.h"

@@ -20,7 +20,7 @@
  *
  * The object with the internal name is removed at the end.  The sweep of
  * orphans removes staged objects that are never committed, and objects that a
- * failed commit has left (ngx_http_xet_store_orphans.c).
+ * failed commit has left behind (ngx_http_xet_store_orphans.c).
  *
  * The structure belongs to a job while the job runs, otherwise to the event
  * loop.

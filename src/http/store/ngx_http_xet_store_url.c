@@ -1,8 +1,8 @@
 
 /*
- * Signed URLs and signed requests, with which others may access a copy in an
- * object store.  These functions only compute, and may be called in the event
- * loop.
+ * Makes signed URLs and signed requests, with which clients or nginx can access
+ * a copy in an object store.  These functions only compute, and may be called
+ * in the event loop.
  */
 
 #include "ngx_http_xet.h"

@@ -2,22 +2,23 @@
 /*
  * Receives request bodies and passes them to jobs while they arrive.
  *
- * The body is read unbuffered.  nginx's chain of request body filters delivers
- * each buffer from the socket.  The filter copies as many bytes as fit into the
- * job buffer that is being filled.  The rest stays in r->request_body->bufs
- * until the pump copies it.  While both job buffers are full, nothing is
- * consumed, nginx's buffer stays busy and the socket is not read, so TCP or the
- * stream's flow control stops the client.  If one read fills nginx's buffer
- * completely, the buffer is not copied but exchanged with an empty job buffer.
+ * nginx reads the body unbuffered, and its chain of request body filters
+ * delivers each buffer from the socket.  The filter copies as many bytes as fit
+ * into the job buffer that is being filled.  The rest stays in
+ * r->request_body->bufs until the pump copies it.  While both job buffers are
+ * full, nothing is consumed, nginx's buffer stays busy and the socket is not
+ * read, so TCP or the stream's flow control stops the client.  If one read
+ * fills nginx's buffer completely, the buffer is not copied but exchanged with
+ * an empty job buffer.
  *
- * The pump is the state machine.  It runs in the event loop when data has
+ * The pump, ngx_http_xet_body_pump(), runs in the event loop when data has
  * arrived or a job has ended.  It copies waiting bytes, posts the filled buffer
  * if no job runs, and reads more, until the last piece was fed or an error
  * occurred.
  *
- * A feed function that needs work in the event loop, such as a statement,
- * pauses the upload.  During the pause its piece is kept, and the other buffer
- * is filled; ngx_http_xet_body_resume() feeds the piece again.
+ * A feed function that must wait for the event loop, for example for a
+ * statement, pauses the upload.  During the pause its piece is kept, and the
+ * other buffer is filled; ngx_http_xet_body_resume() feeds the piece again.
  *
  * After an error an HTTP/1 client gets the response at once, and nginx closes
  * the connection with a delay (lingering close), so that the client can read
@@ -296,7 +297,7 @@ ngx_http_xet_body_go(ngx_http_xet_body_t *body)
     if (!r->reading_body
         || (ngx_http_xet_body_full(body) && ngx_http_xet_body_busy(body)))
     {
-        /* the server is slower than the client: no timeout for the client */
+        /* the client waits for the server, so its timeout is off */
 
         if (r->connection->read->timer_set) {
             ngx_del_timer(r->connection->read);

@@ -24,7 +24,7 @@ typedef struct {
     ngx_buf_t                   buf[2];
     ngx_uint_t                  filling;       /* index in buf */
     ngx_buf_t                  *job;           /* piece being fed, or NULL */
-    ngx_uint_t                  last;          /* job is the last piece */
+    ngx_uint_t                  last;          /* 1: job is the last piece */
 } ngx_http_xet_double_buffer_t;
 
 
@@ -48,14 +48,16 @@ ngx_int_t ngx_http_xet_double_buffer_copy(ngx_http_request_t *r,
 ngx_uint_t ngx_http_xet_double_buffer_full(ngx_http_xet_double_buffer_t *p);
 
 /*
- * Passes the buffer being filled to the job, which must not have another piece.
- * The other buffer is filled next.  last is 1 for the last piece.
+ * Passes the buffer being filled to the job, which must not have a piece
+ * already.  After that, the other buffer is filled.  last is 1 for the last
+ * piece.
  */
 void ngx_http_xet_double_buffer_next(ngx_http_xet_double_buffer_t *p,
     ngx_uint_t last);
 
 /*
- * Feeds the piece of the job.  data is the ngx_http_xet_double_buffer_t.
+ * The job: feeds its piece to the consumer.  data is the
+ * ngx_http_xet_double_buffer_t.
  */
 void ngx_http_xet_double_buffer_job(void *data, ngx_log_t *log);
 

@@ -1,6 +1,7 @@
 
 /*
- * Stores plain files: the body of a request, or several files in memory.
+ * Stores plain files: the body of a request, or several files that are in
+ * memory.
  *
  *     feed      (thread)   for each piece of the body: computes the SHA-256,
  *                          splits the data into chunks, hashes the chunks,
@@ -20,10 +21,10 @@
  *     prove     (query)    records that the server has computed the SHA-256;
  *                          the SHA-256 in a shard is only a client's claim
  *
- * ask and commit pause the body (ngx_http_xet_upload.h).  The bytes of a xorb
- * are durable before its row is inserted, and all xorbs have rows before the
- * file is registered.  An interrupted upload leaves xorbs that the next upload
- * of the same content reuses.
+ * The steps ask and commit pause the body (ngx_http_xet_upload.h).  The bytes
+ * of a xorb are durable before its row is inserted, and all xorbs have rows
+ * before the file is registered.  An interrupted upload leaves xorbs that the
+ * next upload of the same content reuses.
  *
  * Chunks of small files in memory are not looked up.  The first chunk of each
  * larger file in memory is added to the dedup index.
@@ -42,7 +43,7 @@
 
 
 #define NGX_HTTP_XET_INGEST_ROUNDS  4
-#define NGX_HTTP_XET_INGEST_MANY    65536      /* smaller files: no look-up */
+#define NGX_HTTP_XET_INGEST_MANY    65536      /* bytes; smaller: no look-up */
 
 
 struct ngx_http_xet_ingest_s {
@@ -58,9 +59,9 @@ struct ngx_http_xet_ingest_s {
     EVP_MD_CTX                     *sha256;
     ngx_http_xet_temp_t            *xorb;      /* the xorb being written */
     ngx_http_xet_spool_t            spool;
-    ngx_http_xet_array_t            eligible;  /* chunks for dedup */
+    ngx_http_xet_array_t            eligible;  /* chunks for the dedup index */
     ngx_http_xet_array_t            reported;  /* xorbs to be recorded */
-    ngx_http_xet_damage_t           damage;    /* missing copies */
+    ngx_http_xet_damage_t           damage;    /* copies found missing */
 
     ngx_http_xet_ingest_file_t     *files;     /* NULL: the request body */
     ngx_uint_t                      n;
@@ -76,7 +77,7 @@ struct ngx_http_xet_ingest_s {
     unsigned                        ask:1;     /* dedup is enabled */
     unsigned                        digested:1;  /* sha256 includes the piece */
     unsigned                        answered:1;  /* the query has rows */
-    unsigned                        ended:1;   /* the hashes match */
+    unsigned                        ended:1;   /* expected hashes match */
 };
 
 
@@ -278,7 +279,7 @@ ngx_http_xet_ingest_cleanup(void *data)
 }
 
 
-/* Frees the memory that is not needed after the last piece. */
+/* Frees the memory that is no longer needed after the last piece. */
 
 static void
 ngx_http_xet_ingest_release(ngx_http_xet_ingest_t *ing)
@@ -931,7 +932,7 @@ ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
         return;
     }
 
-    /* the empty file always exists, even if it is not registered */
+    /* the empty file exists even if nobody has registered it */
 
     s = &ing->spool;
 

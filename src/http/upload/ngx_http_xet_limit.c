@@ -74,8 +74,8 @@ ngx_http_xet_limit_upload(ngx_http_request_t *r)
 
 /*
  * Returns the number of bytes that an upload reserves: its Content-Length or,
- * without one, the "client_max_body_size" of the location, where 0 means
- * unlimited.
+ * without one, the "client_max_body_size" of the location.  If that is 0, which
+ * means unlimited, no bytes are reserved.
  */
 
 static uint64_t

@@ -38,7 +38,7 @@
 #define NGX_HTTP_XET_BATCH_SIZE   (1024 * 1024)
 #define NGX_HTTP_XET_CHUNK_WORTH  512          /* cost of verifying a chunk, in
                                                   bytes of the upload limit */
-#define NGX_HTTP_XET_SEEN         64           /* a power of two */
+#define NGX_HTTP_XET_SEEN         64           /* entries; a power of two */
 #define NGX_HTTP_XET_LOOKS        64           /* copies checked at once */
 
 /*
@@ -66,7 +66,7 @@ struct ngx_http_xet_register_s {
     ngx_http_xet_query_t       *query;
     const xet_suite_t          *suite;
 
-    uint64_t                    verified;      /* number of terms */
+    uint64_t                    verified;      /* terms verified so far */
     uint64_t                    total;
     uint64_t                    bytes;         /* size of verified files */
 
@@ -86,7 +86,7 @@ struct ngx_http_xet_register_s {
     ngx_uint_t                  nlooks;
     xet_hash_t                  file;          /* file named in the error */
 
-    /* position where the next query for suspects starts, see sql/shards.sql */
+    /* position at which the next query for suspects starts (sql/shards.sql) */
     uint64_t                    suspect_file;
     uint64_t                    suspect_xorb;
 
@@ -295,7 +295,9 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 
     } else {
 
-        /* the batch contains only empty files, or only the ends of files */
+        /*
+         * the batch has no terms: it contains only empty files or ends of files
+         */
 
         ngx_http_xet_register_queried(r, NGX_OK);
         return;
@@ -440,7 +442,10 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
 
         if (rc == NGX_OK && row.hash == NULL) {
 
-            /* this row is not a copy but the position of the next query */
+            /*
+             * this row is not a copy, but the position at which the next query
+             * starts
+             */
 
             reg->suspect_file = row.file;
             reg->suspect_xorb = row.xorb;
@@ -547,7 +552,7 @@ ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc)
     if (rc == NGX_OK) {
         ngx_http_xet_damage_destroy(&reg->damage);
 
-        /* continues with the next suspects, or stages or puts the batch */
+        /* continue with the next suspects, or stage or put the batch */
 
         rc = ngx_http_xet_register_batch(r, reg);
 
@@ -644,7 +649,7 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
         term += (step->rec.kind == XET_SHARD_REC_TERM);
     }
 
-    /* missing copies of earlier terms are reported before an invalid term */
+    /* report missing copies of earlier terms first, then the invalid term */
 
     looked = ngx_http_xet_register_looks_job(reg, log);
 
@@ -826,7 +831,7 @@ ngx_http_xet_register_file(ngx_http_xet_register_t *reg,
         return rc;
     }
 
-    /* a hash of zeros means that the client has not computed the SHA-256 */
+    /* zeros mean that the client has not computed the SHA-256 */
 
     claimed = NULL;
 
@@ -864,7 +869,7 @@ ngx_http_xet_register_staged(ngx_http_request_t *r, ngx_int_t rc)
 
     ngx_http_xet_columns_reset(&reg->batch.columns);
 
-    /* continues with the batch that the last job has collected */
+    /* continue with the batch that the last job has collected */
 
     ngx_http_xet_register_collected(r, reg);
 }

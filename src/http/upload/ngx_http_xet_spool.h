@@ -25,7 +25,7 @@ typedef struct {
     uint32_t              number;              /* index of the open file */
     unsigned              open:1;
 
-    xet_buf_t             buf;                 /* its only node uses room */
+    xet_buf_t             buf;                 /* has one node, in room */
     uint64_t              room[NGX_HTTP_XET_SPOOL_RECORDS
                                * XET_SHARD_RECORD_LEN / 8
                                + sizeof(xet_buf_node_t) / 8];

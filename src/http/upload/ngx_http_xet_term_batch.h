@@ -1,7 +1,7 @@
 
 /*
- * Batches of terms: the file section of a shard is read from its temporary
- * file in batches.
+ * Reads the file section of a shard, which is in a temporary file, in batches
+ * of terms.
  *
  * The numbers of records, terms and chunks of a batch are limited.  A thread
  * fills the batch, and also collects the parameters of the query for the chunk
@@ -29,7 +29,7 @@
 /* A record of the file section, of the kind FILE, SEGMENT or FILES_END. */
 
 typedef struct {
-    xet_shard_record_t     rec;        /* FILES_END: the end of a file */
+    xet_shard_record_t     rec;        /* FILES_END ends a file */
     xet_hash_t             hash;       /* verification hash or SHA-256 */
     unsigned               has_hash:1;
 } ngx_http_xet_step_t;
@@ -55,13 +55,13 @@ typedef struct {
     uint32_t               segment;    /* next segment of the open file */
     unsigned               open;
 
-    ngx_uint_t             nsteps;     /* records in steps; 0 at the end */
+    ngx_uint_t             nsteps;     /* used steps; 0: no more */
     ngx_http_xet_slices_t  terms;
     ngx_uint_t             chunks;     /* chunks in all terms */
 
     ngx_http_xet_step_t    steps[NGX_HTTP_XET_TERM_BATCH_STEPS];
-    ngx_http_xet_ahead_t   segments;   /* segments and file headers */
-    ngx_http_xet_ahead_t   hashes;     /* verification and metadata records */
+    ngx_http_xet_ahead_t   segments;   /* reads segments and headers */
+    ngx_http_xet_ahead_t   hashes;     /* reads the other records */
 } ngx_http_xet_term_batch_t;
 
 

@@ -16,8 +16,8 @@
 
 /*
  * Called in a thread with the next piece of the body; last is 1 for the final
- * piece, which may be empty.  Returns XET_OK to continue; XET_AGAIN to pause,
- * if there is a wait handler; any other status ends the upload.
+ * piece, which may be empty.  Returns XET_OK to continue, or XET_AGAIN to
+ * pause, if the upload has a wait handler.  Any other status ends the upload.
  */
 typedef xet_status_t (*ngx_http_xet_body_feed_pt)(void *data, u_char *buf,
     size_t len, ngx_uint_t last, ngx_log_t *log);
@@ -25,8 +25,8 @@ typedef xet_status_t (*ngx_http_xet_body_feed_pt)(void *data, u_char *buf,
 /*
  * Called in the event loop after feed has returned XET_AGAIN.  The handler
  * obtains the data that feed needs, with a statement or a job of the request,
- * and then calls ngx_http_xet_body_resume(), at once or later.  After that feed
- * is called again with the same piece at the same address.
+ * and then calls ngx_http_xet_body_resume(), at once or later.  Then feed is
+ * called again with the same piece at the same address.
  */
 typedef void (*ngx_http_xet_body_wait_pt)(ngx_http_request_t *r, void *data);
 
@@ -136,7 +136,7 @@ typedef struct {
 
 /*
  * Verifies the next piece of a xorb in a thread, and after the last piece the
- * whole xorb.  *stored is set as by xet_xorb_verifier_feed().
+ * whole xorb.  Sets *stored like xet_xorb_verifier_feed().
  */
 xet_status_t ngx_http_xet_verify_xorb_job(ngx_http_xet_xorb_in_t *in,
     u_char *buf, size_t len, ngx_uint_t last, size_t *stored);
@@ -171,10 +171,10 @@ ngx_int_t ngx_http_xet_body_plain(ngx_http_request_t *r);
  */
 
 /*
- * Counts the request as an upload in the zone of its location, until the
- * response is sent or the request ends.  Returns NGX_DECLINED if the upload is
- * allowed.  Otherwise the upload was rejected, and the code is for
- * ngx_http_finalize_request().
+ * Counts the request as a running upload, in the "xet_upload_zone" that its
+ * location uses, until the response is sent or the request ends.  Returns
+ * NGX_DECLINED if the upload is allowed.  Otherwise the upload was rejected,
+ * and the code is for ngx_http_finalize_request().
  */
 ngx_int_t ngx_http_xet_limit_upload(ngx_http_request_t *r);
 
@@ -196,9 +196,9 @@ typedef void (*ngx_http_xet_xorb_commit_pt)(ngx_http_request_t *r, ngx_int_t rc,
 
 /*
  * Inserts the row of a xorb; file is its durable copy.  eligible contains the
- * indexes of the chunks to add to the dedup index.  Before handler is called,
+ * indexes of the chunks to add to the dedup index.  Until handler is called,
  * file, info and eligible must not be freed, and the request must not send
- * another statement or post another job.  Afterwards the file may be reset, or
+ * another statement or post another job.  After that, the file may be reset, or
  * left until the request ends.
  */
 void ngx_http_xet_xorb_commit(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
@@ -248,8 +248,8 @@ typedef void (*ngx_http_xet_progress_pt)(ngx_http_request_t *r,
  * chunk hashes, the client must have sent the chunks, or have permission to
  * read them (sql/shards.sql, xet.shard_slices).
  *
- * Memory is bounded by one batch of terms and one batch of packed terms,
- * independent of the size of the shard.
+ * Memory is limited to one batch of terms and one batch of packed terms,
+ * regardless of the size of the shard.
  */
 void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     uint64_t files_end, uint64_t total, ngx_uint_t proof,
@@ -303,7 +303,7 @@ typedef void (*ngx_http_xet_ingest_pt)(ngx_http_request_t *r, ngx_int_t rc,
 
 /*
  * Stores the body of r as a file of the request's repo, and calls handler with
- * the result, which lives as long as the request.  Memory is bounded by two
+ * the result, which lives as long as the request.  Memory is limited to two
  * buffers of the body and the memory of the core (xet_ingest.h).  *expected is
  * copied.  Returns the result of a content handler.
  */
@@ -318,17 +318,17 @@ typedef struct {
     size_t         len;                        /* not 0 */
     u_char         sha256[XET_DIGEST_SHA256_LEN];
 
-    xet_hash_t     hash;                       /* result: the file hash */
+    xet_hash_t     hash;                       /* result: its file hash */
     xet_hash_t     first;                      /* hash of the first chunk */
     unsigned       begun:1;                    /* first is set */
 } ngx_http_xet_ingest_file_t;
 
 /*
- * Stores files like ngx_http_xet_ingest(), but one or more files in memory,
- * which must live until handler is called.  The caller sets sha256 of each
- * file.  The files are packed into common xorbs, so the cost depends on their
- * total size.  The body of r may be paused during this time.  A request may
- * call this function again after handler was called.  Returns NGX_DONE if
+ * Stores one or more files that are in memory, like ngx_http_xet_ingest().  The
+ * files must live until handler is called, and the caller must have set sha256
+ * of each file.  The files are packed into common xorbs, so the cost depends on
+ * their total size.  The body of r may be paused during this time.  A request
+ * may call this function again after handler was called.  Returns NGX_DONE if
  * handler will be called, otherwise NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_ingest_files(ngx_http_request_t *r,
@@ -337,8 +337,8 @@ ngx_int_t ngx_http_xet_ingest_files(ngx_http_request_t *r,
 
 
 /*
- * ngx_http_xet_frames.c: a response in frames, which are lines of NDJSON.
- * Each frame is flushed, and the last frame is repeated while nothing changes.
+ * ngx_http_xet_frames.c: a response in frames, which are lines of NDJSON.  Each
+ * frame is flushed.  While nothing changes, the last frame is repeated.
  */
 
 #define NGX_HTTP_XET_FRAME_MAX  512
@@ -381,7 +381,8 @@ void ngx_http_xet_frames_put(ngx_http_xet_frames_t *f, const u_char *frame,
     size_t len, ngx_uint_t force);
 
 /*
- * Stops the timer; called before an error response is sent instead of frames.
+ * Stops the timer.  Call this before you send an error response instead of
+ * frames.
  */
 void ngx_http_xet_frames_drop(ngx_http_xet_frames_t *f);
 

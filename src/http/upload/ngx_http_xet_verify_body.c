@@ -46,9 +46,9 @@ struct ngx_http_xet_verify_s {
     off_t                         received;    /* bytes received */
     off_t                         taken;       /* bytes copied */
 
-    xet_status_t                  status;      /* first error */
+    xet_status_t                  status;      /* first error, or XET_OK */
 
-    unsigned                      last:1;      /* last buffer was received */
+    unsigned                      last:1;      /* got the body's last buffer */
     unsigned                      passed:1;
 };
 
@@ -442,7 +442,7 @@ ngx_http_xet_verify_done(ngx_http_request_t *r, void *data)
     if (r->header_sent && (r->upstream == NULL
                            || r->upstream->cleanup == NULL))
     {
-        /* an error was sent in the meantime */
+        /* the error response has already been sent */
 
         return;
     }

@@ -10,7 +10,8 @@
  *     mark    (query)   records that the copy is damaged, in case the heal
  *                       fails or the client disconnects: otherwise a shard
  *                       that refers to the xorb would be accepted
- *     heal    (query)   replaces the damaged copy in the row and the terms, if
+ *     heal (query) replaces the damaged copy in the row and the terms, validity
+ *     of a result, if
  *                       the row still refers to the checked copy; otherwise
  *                       the new copy in the row is checked
  *     remove  (thread)  removes the replaced copy
@@ -34,12 +35,12 @@
  *
  * If another upload in the same worker has read the copy after this upload
  * started, this upload uses the result, which is as good as its own read.
- * Otherwise this upload reads the copy itself.  Results for damaged, healed and
- * removed copies need not be invalidated: known damage is in the row, and a
- * healed xorb has another copy id.  A result is valid for five seconds, so that
- * long uploads notice damage.  The last 64 reads of intact copies are in a
- * ring.  If a read ends without a result, because its request ended, the first
- * of the waiting uploads reads the copy.
+ * Otherwise this upload reads the copy itself.  Results need not be invalidated
+ * if a copy is found damaged, healed or removed: known damage is in the row,
+ * and a healed xorb has another copy id.  A result is valid for five seconds,
+ * so that long uploads notice damage.  The last 64 reads of intact copies are
+ * in a ring.  If a read ends without a result, because its request ended, the
+ * first of the waiting uploads reads the copy.
  *
  * The structure belongs to a thread while a job runs, otherwise to the event
  * loop.
@@ -51,13 +52,13 @@
 
 
 #define NGX_HTTP_XET_XORB_COMMIT_ROUNDS  8
-#define NGX_HTTP_XET_XORB_COMMIT_SEEN    64           /* reads in the ring */
+#define NGX_HTTP_XET_XORB_COMMIT_SEEN    64      /* size of the ring of reads */
 #define NGX_HTTP_XET_XORB_COMMIT_VALID   5000         /* ms */
 
 
 /*
- * Whether the request reads the copy: idle -> reads -> idle, or idle -> waits
- * -> idle.
+ * The state of checking the copy in the row: idle -> reads -> idle, or, if
+ * another request reads it, idle -> waits -> idle.
  */
 
 typedef enum {
@@ -87,8 +88,8 @@ struct ngx_http_xet_xorb_commit_s {
 
     ngx_http_xet_xorb_commit_e   state;
     ngx_queue_t                  queue;        /* link in readings, waiting */
-    ngx_queue_t                  waiting;      /* requests that wait */
-    uint64_t                     sequence;     /* sequence at read start */
+    ngx_queue_t                  waiting;     /* requests that share the read */
+    uint64_t                     sequence;     /* drawn when the read starts */
     ngx_event_t                  event;        /* a shared read has ended */
 };
 
@@ -361,8 +362,8 @@ ngx_http_xet_xorb_commit_ours(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
 
 
 /*
- * The row refers to our copy now: ends the commit, but first checks the copy if
- * a statement was sent again.
+ * Ends the commit, because the row now refers to our copy.  If a statement was
+ * sent again, first checks that our copy exists.
  */
 
 static void
@@ -524,7 +525,7 @@ ngx_http_xet_xorb_commit_check(ngx_http_request_t *r,
 
 /*
  * Returns whether the ring contains a read of the copy that started after this
- * upload.
+ * upload began.
  */
 
 static ngx_uint_t
@@ -579,8 +580,9 @@ ngx_http_xet_xorb_commit_reader(ngx_http_xet_xorb_commit_t *commit)
 
 
 /*
- * Posts the job that reads the copy in the row, unless another request has read
- * that copy, and removes our copy if the copy in the row is intact.
+ * Posts the job that reads the copy in the row and, if that copy is intact,
+ * removes our copy.  Posts no job if another request has read the copy in the
+ * row.
  */
 
 static void

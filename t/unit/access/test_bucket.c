@@ -1,6 +1,6 @@
 
 /*
- * Leaky buckets that count bytes.
+ * Tests leaky buckets that count bytes.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * Keys: the test vectors of the RFCs, secrets, signatures of every kind, and
- * private keys.  OpenSSL's error queue must stay unchanged.
+ * Tests keys: the test vectors of the RFCs, secrets, signatures of every kind,
+ * and private keys.  OpenSSL's error queue must stay unchanged.
  */
 
 
@@ -264,7 +264,8 @@ test_kinds(void)
 
 
 /*
- * Out-of-range numbers in ES256 signatures, and out-of-range S in EdDSA ones.
+ * Tests out-of-range numbers in ES256 signatures, and out-of-range S in EdDSA
+ * signatures.
  */
 
 static void
@@ -483,7 +484,9 @@ test_names(void)
 }
 
 
-/* An earlier error stays in OpenSSL's queue, and no error is added. */
+/*
+ * Checks that an earlier error stays in OpenSSL's queue, and no error is added.
+ */
 
 static void
 test_queue(void)

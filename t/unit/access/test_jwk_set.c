@@ -1,8 +1,8 @@
 
 /*
- * Key documents: the contents of a JWK set, PEM files of several blocks,
- * skipped and rejected keys and their position, and that a rejected document
- * adds no key.
+ * Tests key documents: the contents of a JWK set, PEM files of several blocks,
+ * and skipped and rejected keys with their positions.  A rejected document
+ * must add no key.
  */
 
 
@@ -81,7 +81,9 @@ typedef struct {
 } test_member_t;
 
 
-/* The tested member is between two valid ones.  XET_DONE: it is skipped. */
+/*
+ * The tested member is between two valid ones.  XET_DONE: it must be skipped.
+ */
 
 static const test_member_t  test_members[] = {
     { "EC", JWK_ES, XET_OK },
@@ -363,7 +365,9 @@ test_limits(void)
 }
 
 
-/* PEM: several blocks, text around them, ids, and blocks of other kinds. */
+/*
+ * Tests PEM with several blocks, text around them, ids, and unsupported blocks.
+ */
 
 static void
 test_blocks(const char *a, const char *b, const char *private)

@@ -1,7 +1,7 @@
 
 /*
- * Keys that must be rejected: unsupported kinds, curves and sizes, and keys
- * that make signatures worthless.
+ * Tests keys that must be rejected: unsupported kinds, curves and sizes, and
+ * keys that make signatures worthless.
  */
 
 
@@ -172,7 +172,7 @@ test_unfit(void)
 }
 
 
-/* Points of small order, and non-canonical encodings of y. */
+/* Tests points of small order, and non-canonical encodings of y. */
 
 static void
 test_small_order(void)

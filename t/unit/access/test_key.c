@@ -1,8 +1,8 @@
 
 /*
- * Key files: lines that are keys for each purpose, errors for invalid lines,
- * and that errors never contain a key.  Derived keys, compared with known
- * values.
+ * Tests key files: lines that are keys for each purpose, and errors for
+ * invalid lines, which must never contain a key.  Compares derived keys with
+ * known values.
  */
 
 
@@ -71,7 +71,7 @@ test_first(xet_key_file_t *f, xet_key_purpose_e purpose, const char *text)
 }
 
 
-/* No line is a valid key for two purposes. */
+/* Checks that no line is a valid key for two purposes. */
 
 static void
 test_purposes(void)
@@ -201,8 +201,8 @@ test_several(void)
 
 
 /*
- * URL keys and dedup keys are derived from the bytes of the line in the key
- * file; token keys are not.
+ * Checks that URL keys and dedup keys are derived from the bytes of the line
+ * in the key file, and that token keys are not derived.
  */
 
 static void
@@ -237,7 +237,7 @@ test_derived(void)
 }
 
 
-/* Keys that are derived from token keys. */
+/* Tests keys that are derived from token keys. */
 
 static void
 test_jwk(void)

@@ -1,7 +1,7 @@
 
 /*
- * Which parts of log lines are masked and which are unchanged: a table of
- * lines, and lines truncated at every position.
+ * Tests which parts of log lines are masked and which are unchanged: a table
+ * of lines, and lines truncated at every position.
  */
 
 
@@ -110,7 +110,7 @@ test_line(const char *text)
 }
 
 
-/* A line truncated at any position shows no part of a signature. */
+/* Checks that a line truncated at any position shows no part of a signature. */
 
 static void
 test_cut(void)

@@ -1,7 +1,7 @@
 
 /*
- * Signed URLs: known results, a table of attacks, a change of every byte,
- * expiry, key rotation, limits.
+ * Tests signed URLs: known results, a table of attacks, a change of every
+ * byte, expiry, key rotation, and limits.
  */
 
 
@@ -24,7 +24,9 @@
 static xet_sign_asked_t  test_asked;
 
 
-/* The secret is 32 consecutive byte values that begin with first. */
+/*
+ * Makes a key whose secret is 32 consecutive byte values, the first one first.
+ */
 
 static xet_sign_key_t *
 test_key(const char *id, uint8_t first)
@@ -391,7 +393,9 @@ test_attack(xet_sign_key_t *key)
 }
 
 
-/* Replaces each character by every other one, and tries every truncation. */
+/*
+ * Replaces each character by every other one, and truncates at every position.
+ */
 
 static void
 test_spoilt(xet_sign_key_t *key)
@@ -614,7 +618,9 @@ test_refused(xet_test_pool_t *pool, xet_sign_key_t *key, const char *ns,
 }
 
 
-/* Values that the signer rejects, and the longest values that it accepts. */
+/*
+ * Tests values that the signer rejects, and the longest values that it accepts.
+ */
 
 static void
 test_limits(xet_sign_key_t *key)

@@ -1,7 +1,7 @@
 
 /*
- * Which requests a signed list of ranges permits: a table, and random lists
- * compared with a map of the bytes.
+ * Tests which requests a signed list of ranges permits: a table, and random
+ * lists compared with a map of the bytes.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * AWS signatures: the published S3 examples, in the header and in a URL, the
- * AWS test suite, and the limits.
+ * Tests AWS signatures: the published S3 examples, in the header and in a URL,
+ * the AWS test suite, and the limits.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * Tokens: the values of claims, time, issuer and audience, scopes, sizes, and
- * tokens minted by the server.
+ * Tests tokens: the values of claims, time, issuer and audience, scopes,
+ * sizes, and tokens minted by the server.
  */
 
 

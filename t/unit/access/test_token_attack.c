@@ -1,8 +1,8 @@
 
 /*
- * Attacks on tokens by a caller without a key: every byte changed, every
- * algorithm with every key, tricks with "alg", "kid", "crit" and "jwk",
- * alternative encodings.  Also concurrent verification.
+ * Tests attacks on tokens by a caller without a key: every byte changed, every
+ * algorithm with every key, tricks with "alg", "kid", "crit" and "jwk", and
+ * alternative encodings.  Also tests concurrent verification.
  */
 
 
@@ -291,7 +291,7 @@ test_header_table(const xet_test_ring_t *ring)
 }
 
 
-/* A key inside the token is never used. */
+/* Checks that a key inside the token is never used. */
 
 static void
 test_foreign(const xet_test_ring_t *ring)
@@ -323,7 +323,7 @@ test_foreign(const xet_test_ring_t *ring)
 }
 
 
-/* The form of a token: dots, alphabet, padding, spare bits. */
+/* Tests the form of a token: dots, alphabet, padding, spare bits. */
 
 static void
 test_structure(const xet_test_ring_t *ring)
@@ -412,7 +412,7 @@ test_structure(const xet_test_ring_t *ring)
 
 
 /*
- * Header and payload are encoded with nonzero spare bits; the signature covers
+ * Encodes header and payload with nonzero spare bits; the signature covers
  * these texts and is valid.
  */
 
@@ -458,7 +458,7 @@ test_spelling(const xet_test_ring_t *ring)
 }
 
 
-/* Signatures made with the right key, but in another form or scheme. */
+/* Tests signatures made with the right key, but in another form or scheme. */
 
 static void
 test_schemes(const xet_test_ring_t *ring)
@@ -516,8 +516,8 @@ test_schemes(const xet_test_ring_t *ring)
 
 
 /*
- * The limit on the number of keys that are tried for a token, with and without
- * a key id.
+ * Tests the limit on the number of keys that are tried for a token, with and
+ * without a key id.
  */
 
 static void
@@ -574,7 +574,7 @@ test_many(void)
 }
 
 
-/* One set is used by several threads, and in a forked process. */
+/* Arguments of threads, and of a forked process, that use the same key set. */
 
 typedef struct {
     const xet_jwk_set_t  *set;

@@ -1,7 +1,7 @@
 
 /*
- * Minted tokens: their exact text, and that they are valid.  Claims that would
- * be rejected in a token are not minted.
+ * Tests minted tokens: their exact text, and that they are valid.  Claims that
+ * would be rejected in a token must not be minted.
  */
 
 
@@ -191,7 +191,7 @@ test_round(const xet_test_ring_t *ring)
 }
 
 
-/* The longest token fits into a buffer of exactly its size. */
+/* Checks that the longest token fits into a buffer of exactly its size. */
 
 static void
 test_room(void)

@@ -1,6 +1,6 @@
 
 /*
- * PEM keys, for the tests of keys and key sets.
+ * Loads PEM keys, for the tests of keys and key sets.
  */
 
 #ifndef _XET_TEST_JWK_H_INCLUDED_

@@ -1,6 +1,6 @@
 
 /*
- * Keys and signatures from RFC 7515, 7517, 7638 and 8037.
+ * Defines keys and signatures from RFC 7515, 7517, 7638 and 8037.
  */
 
 #ifndef _XET_TEST_KEYS_H_INCLUDED_

@@ -1,6 +1,6 @@
 
 /*
- * A set with one key of each kind, and the signers for these keys.
+ * Provides a set with one key of each kind, and the signers for these keys.
  */
 
 #ifndef _XET_TEST_RING_H_INCLUDED_

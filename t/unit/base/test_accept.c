@@ -1,6 +1,6 @@
 
 /*
- * Accept-Encoding: which values accept a given coding.
+ * Tests which values of Accept-Encoding accept a given coding.
  */
 
 

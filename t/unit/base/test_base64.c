@@ -1,7 +1,7 @@
 
 /*
- * base64url: known values and every length.  Each value must have only one
- * valid encoding.
+ * Tests base64url: known values and every length.  Each value must have only
+ * one valid encoding.
  */
 
 
@@ -102,7 +102,7 @@ test_lengths(void)
 }
 
 
-/* Each value has exactly one valid encoding of 2 or 3 characters. */
+/* Checks that each value has only one valid encoding of 2 or 3 characters. */
 
 static void
 test_spellings(void)

@@ -1,7 +1,7 @@
 
 /*
- * The chained buffer: contents after any sequence of writes, node sizes,
- * reserve and advance, failed allocations.
+ * Tests the chained buffer: contents after any sequence of writes, node sizes,
+ * reserve and advance, and failed allocations.
  */
 
 
@@ -53,7 +53,8 @@ test_heap_free(test_heap_t *heap)
 
 
 /*
- * Returns 1 if the nodes hold these bytes, and no node but the last is empty.
+ * Returns 1 if the nodes hold these bytes, and no node except the last is
+ * empty.
  */
 
 static int

@@ -1,7 +1,8 @@
 
 /*
- * The JSON writer: exact text, escapes and UTF-8 repair, exact integers,
- * nesting up to the limit, switching the buffer.  jansson parses the results.
+ * Tests the JSON writer: exact text, escapes and UTF-8 repair, exact integers,
+ * nesting up to the limit, and switching the buffer.  jansson parses the
+ * results.
  */
 
 
@@ -156,8 +157,8 @@ test_structure(void)
 
 
 /*
- * Elements that the caller writes into reserved space, with and without a
- * comma before them.
+ * Tests elements that the caller writes into reserved space, with and without
+ * a comma before them.
  */
 
 static void

@@ -1,6 +1,6 @@
 
 /*
- * Range headers and the range lists of signed URLs.
+ * Tests Range headers and the range lists of signed URLs.
  */
 
 

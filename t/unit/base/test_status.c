@@ -1,6 +1,6 @@
 
 /*
- * Every status has a row in the table, and unknown numbers are handled.
+ * Checks that every status has a row in the table, and tests unknown numbers.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * The chunker: published boundaries; and for any split of the data, the same
- * chunks as from the draft's loop, which hashes every byte.
+ * Tests the chunker: published boundaries and, for any split of the data, the
+ * same chunks as from the draft's loop, which hashes every byte.
  */
 
 
@@ -21,7 +21,7 @@ typedef struct {
 } cuts_t;
 
 
-/* The draft's loop: hashes and checks every byte. */
+/* Cuts with the draft's loop, which hashes and checks every byte. */
 
 static void
 reference(const xet_suite_t *suite, const uint8_t *data, size_t len,
@@ -271,7 +271,9 @@ test_published(void)
 }
 
 
-/* Inputs whose hash matches the mask just before, at and after the minimum. */
+/*
+ * Tests data whose hash matches the mask just before, at and after the minimum.
+ */
 
 static void
 test_triggering(void)
@@ -492,7 +494,7 @@ test_random(void)
 }
 
 
-/* Minimum chunk sizes below and just above the hash window of 64 bytes. */
+/* Tests minimum chunk sizes around the hash window of 64 bytes. */
 
 static void
 test_small_suite(void)
@@ -553,8 +555,8 @@ cutter(const xet_suite_t *suite, uint8_t *window)
 
 
 /*
- * A single boundary at each position of the first blocks of the parallel scan;
- * then several boundaries, in any lane.
+ * Tests a single boundary at each position of the first blocks of the parallel
+ * scan; then several boundaries, in any lane.
  */
 
 static void
@@ -619,7 +621,7 @@ test_places(void)
 }
 
 
-/* Data with a boundary at every possible position, and without any boundary. */
+/* Tests data with a boundary at every position, and without any boundary. */
 
 static void
 test_dense(void)
@@ -672,8 +674,8 @@ test_dense(void)
 
 
 /*
- * Suites with a boundary every 64 to 65,536 bytes on average, applied to noise,
- * to repeated patterns of up to 300 bytes, and to data with few distinct bytes.
+ * Tests suites with a boundary every 64 to 65,536 bytes on average: with noise,
+ * repeated patterns of up to 300 bytes, and data with few distinct bytes.
  */
 
 static void

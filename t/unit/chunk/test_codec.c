@@ -1,8 +1,8 @@
 
 /*
- * Chunk codecs: byte grouping compared with the draft's description and with
- * known vectors, round trips, every kind of LZ4 frame that clients may send,
- * and frames that must be rejected.
+ * Tests chunk codecs: byte grouping compared with the draft's description and
+ * with known vectors, round trips, every kind of LZ4 frame that clients may
+ * send, and frames that must be rejected.
  */
 
 #include <jansson.h>
@@ -287,7 +287,7 @@ test_round_trips(void)
 
 
 /*
- * Finds data whose frame is as long as the chunk, so that compression is
+ * Tests data whose frame is as long as the chunk, so that compression is
  * useless.
  */
 

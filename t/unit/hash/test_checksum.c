@@ -1,7 +1,7 @@
 
 /*
- * The checksum of stored copies: known values; pieces of any size give the same
- * value.
+ * Tests the checksum of stored copies: known values, and data in pieces of any
+ * size.
  */
 
 #include "xet_hash.h"

@@ -1,7 +1,7 @@
 
 /*
- * Hash strings, comparison, and the keyed functions, with test vectors of the
- * draft and of the clients.
+ * Tests hash strings, comparison, and the keyed functions, with test vectors
+ * of the draft and of the clients.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * The streamed tree, compared with published roots, and with the draft's loop
- * over complete levels, reimplemented here with printf.
+ * Tests the streamed tree: compares it with published roots, and with the
+ * draft's loop over complete levels, reimplemented here with printf.
  */
 
 

@@ -373,7 +373,9 @@ test_join(void)
 }
 
 
-/* Results of @huggingface/xetchunk-wasm 0.2.0 for the same leaves. */
+/*
+ * Results of @huggingface/xetchunk-wasm 0.2.0 for the leaves of test_golden().
+ */
 
 static const struct {
     size_t       n;
@@ -506,7 +508,7 @@ test_json(void)
 }
 
 
-/* The builder's memory does not grow with the number of leaves. */
+/* Checks that the builder's memory does not grow with the number of leaves. */
 
 static void
 test_memory(void)
@@ -810,7 +812,7 @@ test_place(void)
 }
 
 
-/* The published file, split at two places. */
+/* Tests the published file, split at two places. */
 
 static void
 test_file(void)

@@ -1,7 +1,7 @@
 
 /*
- * The suite: its parameters, the compile-time copies of its limits, and a
- * checksum of the gear table.
+ * Tests the suite: its parameters, the compile-time copies of its limits, and
+ * a checksum of the gear table.
  */
 
 

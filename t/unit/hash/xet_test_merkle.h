@@ -1,7 +1,7 @@
 
 /*
- * The draft's tree, over complete levels, reimplemented with printf: the
- * reference for the streamed tree and the subtrees.
+ * Implements the draft's tree over complete levels, with printf: the reference
+ * for the streamed tree and the subtrees.
  */
 
 #ifndef _XET_TEST_MERKLE_H_INCLUDED_

@@ -1,8 +1,8 @@
 
 /*
- * Hub responses, and repo names in the forms that users type: valid and invalid
- * ones.  Of a link to the next page, only the query arguments are used, never
- * the host.
+ * Tests the parser of Hub responses, and of repo names in the forms that users
+ * type.  The parser uses only the query arguments of a link to the next page,
+ * never the host.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * HTML of the Hub: the text of each value, escaping (a value never adds
- * markup), and dates, numbers and sizes.
+ * Tests the HTML of the Hub: the text of each value, escaping (a value never
+ * adds markup), and dates, numbers and sizes.
  */
 
 

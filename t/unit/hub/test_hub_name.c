@@ -1,6 +1,6 @@
 
 /*
- * Hub names: what each rule accepts and rejects.
+ * Tests Hub names: what each rule accepts and rejects.
  */
 
 

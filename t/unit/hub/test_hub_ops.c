@@ -1,7 +1,7 @@
 
 /*
- * Hub request bodies: commits and batches as clients write them, split at every
- * byte, and with a pause after every operation; and invalid bodies.
+ * Tests Hub request bodies: commits and batches as clients write them, split
+ * at every byte, and with a pause after every operation; and invalid bodies.
  */
 
 
@@ -15,7 +15,10 @@
              "0123456789abcdef0123456789abcdef"
 
 
-/* The received operations as text.  A pausing handler pauses after each one. */
+/*
+ * The received operations as text.  If pause is set, the handler pauses after
+ * each operation.
+ */
 
 typedef struct {
     char      text[4096];
@@ -306,7 +309,10 @@ test_commits(void)
 }
 
 
-/* A line of the maximum length is accepted, a longer one is rejected. */
+/*
+ * Checks that a line of the maximum length is accepted, and a longer one
+ * rejected.
+ */
 
 static void
 test_long(void)
@@ -346,7 +352,7 @@ test_long(void)
 }
 
 
-/* Numbers of operations, and depths of paths, at and above the limits. */
+/* Tests numbers of operations, and depths of paths, at and above the limits. */
 
 static void
 test_limits_kept(void)

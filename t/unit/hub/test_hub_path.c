@@ -1,8 +1,8 @@
 
 /*
- * Paths that have a special meaning on the system of a client that downloads
- * them: what each rule rejects, in upper and lower case, anywhere in a path.
- * Also safe names from real repos, which no rule rejects.
+ * Tests paths that have a special meaning on the system of a client that
+ * downloads them: what each rule rejects, in upper and lower case, anywhere in
+ * a path.  Also tests safe names from real repos, which no rule rejects.
  */
 
 
@@ -90,7 +90,7 @@ static const test_path_t  test_unsafe[] = {
 };
 
 
-/* Names that occur in repos on huggingface.co, or could. */
+/* Names that occur, or could occur, in repos on huggingface.co. */
 
 static const char *const  test_safe[] = {
     "README.md", ".gitattributes", ".gitignore", ".gitmodules", ".gitkeep",
@@ -117,9 +117,7 @@ test_is(const uint8_t *p, size_t len, const char *text)
 }
 
 
-/*
- * Compares the bytes with a text in which they have "?" for unsafe characters.
- */
+/* Returns 1 if p is the text with "?" in place of unsafe characters. */
 
 static int
 test_shown(const uint8_t *p, size_t len, const char *text)
@@ -214,7 +212,7 @@ test_allowed(void)
 }
 
 
-/* The error message has room for the longest path component. */
+/* Checks that the error message has room for the longest path component. */
 
 static void
 test_longest(void)

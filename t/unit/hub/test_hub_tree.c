@@ -1,8 +1,8 @@
 
 /*
- * Tree entries: the JSON that clients get for each kind of row, dates, and
- * names that JSON must escape.  t/hub/tree.t checks the same with PostgreSQL
- * rows.
+ * Tests tree entries: the JSON that clients get for each kind of row, dates,
+ * and names that JSON must escape.  t/hub/tree.t tests the same with
+ * PostgreSQL rows.
  */
 
 
@@ -172,7 +172,7 @@ test_dates(void)
 }
 
 
-/* The longest entries: in nodes of any size, and when memory runs out. */
+/* Tests the longest entries, in nodes of any size, and when memory runs out. */
 
 static void
 test_room(void)

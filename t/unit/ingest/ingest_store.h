@@ -1,7 +1,7 @@
 
 /*
- * An in-memory store for the ingest tests: keeps the xorbs, answers dedup
- * queries, and checks the terms against the data.
+ * Implements an in-memory store for the ingest tests: keeps the xorbs, answers
+ * dedup queries, and checks the terms against the data.
  */
 
 #ifndef _XET_INGEST_STORE_H_INCLUDED_

@@ -1,8 +1,8 @@
 
 /*
- * Ingest of files: for any split of the input, the data can be restored from
- * the terms and xorbs, and the file hash is right.  Known chunks are not stored
- * again, unless referencing them would fragment the file.
+ * Tests the ingest of files: for any split of the input, the data can be
+ * restored from the terms and xorbs, and the file hash is right.  Known chunks
+ * are not stored again, unless referencing them would fragment the file.
  */
 
 
@@ -77,7 +77,10 @@ test_sizes(void)
 }
 
 
-/* A xorb has at most 64 MiB; a second ingest finds all xorbs of the file. */
+/*
+ * Checks that a xorb has at most 64 MiB, and that a second ingest of the file
+ * finds all its xorbs.
+ */
 
 static void
 test_large(void)
@@ -162,9 +165,9 @@ test_repeats(void)
 
 
 /*
- * A chunk that occurs twice in a file, among new chunks.  A thrifty ingest
- * stores the chunk again if it is near the start of the file, and references it
- * otherwise.  It always references long runs of known chunks.
+ * Tests a chunk that occurs twice in a file, among new chunks.  A thrifty
+ * ingest stores the chunk again if it is near the start of the file, and
+ * references it otherwise.  It always references long runs of known chunks.
  */
 
 static void
@@ -218,9 +221,7 @@ test_thrifty(void)
 }
 
 
-/*
- * Chunks of a stored file recur in another file, each one between new chunks.
- */
+/* Tests a file in which chunks of a stored file and new chunks alternate. */
 
 static void
 test_fragments(void)
@@ -331,8 +332,9 @@ test_fragments(void)
 
 
 /*
- * A suite with chunks of about 100 bytes and xorbs of 20 chunks: many files
- * that combine a few parts, with more terms than may be pending.
+ * Tests a suite with chunks of about 100 bytes and xorbs of 20 chunks: many
+ * files that combine a few parts, with more terms than may wait for the name
+ * of a xorb.
  */
 
 static void
@@ -417,7 +419,8 @@ test_small_suite(void)
 
 
 /*
- * Keyed dedup responses.  Known chunks before an eligible chunk are found, too.
+ * Tests keyed dedup responses.  Known chunks before an eligible chunk must be
+ * found, too.
  */
 
 static void

@@ -1,7 +1,7 @@
 
 /*
- * The table of known chunks: look-ups, successors and eviction; also compared
- * with a linear search.
+ * Tests the table of known chunks: look-ups, successors and eviction, also
+ * compared with a linear search.
  */
 
 

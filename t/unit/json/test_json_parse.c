@@ -1,6 +1,6 @@
 
 /*
- * JSON input: strictness and the nesting limit.
+ * Tests the parser of JSON input: strictness and the nesting limit.
  */
 
 

@@ -1,8 +1,8 @@
 
 /*
- * The cursor: random files compared with a list of all their chunks, ranges at
- * every boundary, long terms in parts, fewer queries for a second range, and
- * contradictory rows.
+ * Tests the cursor: random files compared with a list of all their chunks,
+ * ranges at every boundary, long terms in parts, fewer queries for a second
+ * range, and contradictory rows.
  */
 
 

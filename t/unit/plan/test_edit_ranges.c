@@ -51,7 +51,10 @@ layout(file_t *f)
 }
 
 
-/* Makes the verification hash that a term declares: any value will do. */
+/*
+ * Makes the verification hash that a term declares: if f->given is set, an
+ * arbitrary one, otherwise the correct one.
+ */
 
 static void
 verification(const file_t *f, unsigned first, unsigned n, xet_hash_t *hash)
@@ -174,9 +177,9 @@ test_ranges(void)
 
 
 /*
- * Chunk sizes by letter ("|" separates terms): a is the smallest and b the
- * largest stable size, s is stable, x and y are just outside, m is the maximum
- * size, t is one byte.
+ * Returns the chunk size for a letter ("|" separates terms): a is the smallest
+ * and b the largest stable size, s is stable, x and y are just outside, m is
+ * the maximum size, t is one byte.
  */
 
 static uint32_t
@@ -871,7 +874,7 @@ test_limit(void)
 }
 
 
-/* One pass is enough, and only the response needs memory. */
+/* Checks that one pass is enough, and that only the response needs memory. */
 
 static void
 test_memory(void)

@@ -1,7 +1,7 @@
 
 /*
- * Plans: tables for adding, trimming and merging, damage of every kind, and
- * files with many terms.
+ * Tests plans: tables for adding, trimming and merging, all kinds of corrupt
+ * data, and files with many terms.
  */
 
 
@@ -249,7 +249,7 @@ test_trimming(void)
 }
 
 
-/* Two terms of one xorb that may disagree on the offset of a chunk. */
+/* Tests two terms of one xorb that may disagree on the offset of a chunk. */
 
 static void
 test_contradictions(void)
@@ -403,7 +403,7 @@ test_below(uint64_t *state, uint32_t n)
 }
 
 
-/* 100,000 terms, in one xorb, in 1,000, and in 100,000. */
+/* Tests 100,000 terms of one xorb, of 1,000 xorbs, and of 100,000 xorbs. */
 
 static void
 test_long_files(void)

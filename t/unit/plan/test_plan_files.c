@@ -16,7 +16,7 @@
 #define MODEL_TEXT    32768
 
 
-/* Element i + 1 has the ends of chunk i. */
+/* Element i + 1 has the ends of chunk i of the xorb. */
 
 typedef struct {
     uint8_t     hash[XET_HASH_LEN];

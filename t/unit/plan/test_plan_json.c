@@ -1,7 +1,7 @@
 
 /*
- * The JSON bodies of plans, parsed with jansson: every number and key of
- * captured responses, groups of ranges, exact integers, errors.
+ * Tests the JSON bodies of plans, parsed with jansson: every number and key of
+ * captured responses, groups of ranges, exact integers, and errors.
  */
 
 
@@ -70,7 +70,7 @@ test_body(xet_test_pool_t *pool, const xet_plan_t *p, unsigned version,
 }
 
 
-/* Removes the URLs, which differ from the captured ones. */
+/* Removes the URLs, which differ from those of the captured responses. */
 
 static void
 test_strip(json_t *value)
@@ -194,7 +194,7 @@ test_end(const uint8_t *ends, uint32_t n)
 }
 
 
-/* Returns the first range. */
+/* Returns the first range of the plan. */
 
 static xet_plan_range_t
 test_range(const xet_plan_t *p)
@@ -332,7 +332,9 @@ test_ev_population(void)
 }
 
 
-/* Nine terms in nine xorbs, with the byte ranges of a captured response. */
+/*
+ * Tests nine terms in nine xorbs, with the byte ranges of a captured response.
+ */
 
 static void
 test_gpt2(void)
@@ -444,7 +446,9 @@ test_gpt2(void)
 }
 
 
-/* Seven ranges of one xorb and one of another, in groups of 1 to 9. */
+/*
+ * Tests seven ranges of one xorb and one range of another, in groups of 1 to 9.
+ */
 
 static void
 test_groups(void)

@@ -1,7 +1,7 @@
 
 /*
- * The rules that clients rely on: plans of random ranges of random files,
- * checked against a model that knows every chunk of the file.
+ * Tests the rules that clients rely on: plans of random ranges of random files
+ * are checked against a model that has every chunk of the file.
  */
 
 

@@ -1,7 +1,8 @@
 
 /*
- * Plans that are spooled to files: the same terms and ranges as in memory, for
- * any buffer size; every failed call is reported as an error.
+ * Tests plans that are spooled to files: they have the same terms and ranges
+ * as plans in memory, for any buffer size, and every failed call is reported
+ * as an error.
  */
 
 
@@ -354,8 +355,8 @@ test_random(void)
 
 
 /*
- * A batch body written in pieces has the same elements as the body of a plan in
- * memory, in any order.
+ * Checks that a batch body written in pieces has the same elements as the body
+ * of a plan in memory, in any order.
  */
 
 static void
@@ -446,7 +447,7 @@ test_files(void)
 }
 
 
-/* Each file operation fails once. */
+/* Makes each file operation fail once. */
 
 static void
 test_failures(void)

@@ -1,7 +1,8 @@
 
 /*
- * Bodies written in pieces: the exact text, the same bytes for every limit, the
- * memory use of a piece and of a writer, errors, and calls after an error.
+ * Tests bodies written in pieces: the exact text, the same bytes for every
+ * limit, the memory use of a piece and of a writer, errors, and calls after an
+ * error.
  */
 
 
@@ -452,7 +453,9 @@ test_memory(void)
 }
 
 
-/* An entry ends before its list of ranges gets too long for a URL. */
+/*
+ * Checks that an entry ends before its list of ranges gets too long for a URL.
+ */
 
 static void
 test_long_list(void)

@@ -1,7 +1,7 @@
 
 /*
- * Packed terms: the exact bytes, packing and unpacking, and every kind of
- * damage.
+ * Tests packed terms: the exact bytes, packing and unpacking, and every kind
+ * of damage.
  */
 
 

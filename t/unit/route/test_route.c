@@ -1,6 +1,6 @@
 
 /*
- * Request paths: which paths match a route, and their parameters.
+ * Tests request paths: which paths match a route, and their parameters.
  */
 
 

@@ -1,7 +1,8 @@
 
 /*
- * XML from S3 stores: responses of AWS, Garage, moto and s3proxy; lists; and
- * invalid documents: with a DTD, too deep, too long, or truncated at any byte.
+ * Tests the parser of XML from S3 stores: responses of AWS, Garage, moto and
+ * s3proxy; lists; and invalid documents: with a DTD, too deep, too long, or
+ * truncated at any byte.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * The shard builder: rebuilds the reference shards byte for byte, from the
- * parser's records and from just a chunk list; and writes known records.
+ * Tests the shard builder: rebuilds the reference shards byte for byte, from
+ * the parser's records and from just a chunk list; and writes known records.
  */
 
 
@@ -21,7 +21,10 @@ static const char  test_xorb_hash[] =
 static const char  test_range_hash[] =
     "d81c11b1fc9bc2a25587108c675bbfe65ca2e5d350b0cd92c58329fcc8444178";
 
-/* f41255b252f776125f2b657136654e4d4d5d2ccf8ef4db0ec186bd1981b69734 */
+/*
+ * The SHA-256 of the reference file:
+ * f41255b252f776125f2b657136654e4d4d5d2ccf8ef4db0ec186bd1981b69734.
+ */
 
 static const uint8_t  test_sha256[32] = {
     0xf4, 0x12, 0x55, 0xb2, 0x52, 0xf7, 0x76, 0x12,
@@ -244,7 +247,10 @@ test_zeros(const uint8_t *p, size_t n)
 }
 
 
-/* Each field is at its offset and has a distinct byte; other bytes are zero. */
+/*
+ * Checks that each field, which has a distinct byte, is at its offset, and
+ * that all other bytes are zero.
+ */
 
 static void
 test_records(void)
@@ -352,7 +358,7 @@ test_records(void)
 }
 
 
-/* Chunk records of a block, keyed and plain; out of memory. */
+/* Tests chunk records of a block, keyed and plain, and when memory runs out. */
 
 static void
 test_block(void)
@@ -418,8 +424,8 @@ test_block(void)
 
 
 /*
- * Of chunks 0 to 4, only 2 and 4 are seen; chunk 5 is marked as seen, but does
- * not exist.
+ * Tests a list in which only chunks 2 and 4 of 0 to 4 are seen; chunk 5 is
+ * marked as seen, but does not exist.
  */
 
 static void

@@ -1,7 +1,7 @@
 
 /*
- * The shard parser: reference shards, every split, every truncation, every
- * error, and values at each limit and beyond.
+ * Tests the shard parser: reference shards, every split, every truncation,
+ * every error, and values at and beyond each limit.
  */
 
 
@@ -382,8 +382,8 @@ test_errors(void)
 
 
 /*
- * Small shards: which records may be absent, and which kinds of files may be
- * mixed.
+ * Tests small shards: which records may be absent, and which kinds of files
+ * may be mixed.
  */
 
 static void
@@ -477,7 +477,10 @@ test_shapes(void)
 }
 
 
-/* A xorb of 8192 chunks, a file of many segments: exactly at the limits. */
+/*
+ * Tests a xorb of 8192 chunks and a file of many segments, exactly at the
+ * limits.
+ */
 
 static void
 test_long(void)

@@ -1,7 +1,7 @@
 
 /*
- * The shard verifier: the reference file; random terms in random xorbs, checked
- * against a one-shot computation; every error.
+ * Tests the shard verifier: the reference file; random terms in random xorbs,
+ * checked against a one-shot computation; and every error.
  */
 
 
@@ -385,7 +385,10 @@ test_errors(unsigned own)
 }
 
 
-/* Declared hashes of files with and without terms: zeros and other values. */
+/*
+ * Tests declared hashes of files with and without terms: zeros and other
+ * values.
+ */
 
 static void
 test_empty(void)
@@ -421,8 +424,8 @@ test_empty(void)
 
 
 /*
- * One term has all 8192 chunks, the next ones only the last and the first
- * chunk.
+ * Tests a term of all 8192 chunks, followed by terms of only the last and the
+ * first chunk.
  */
 
 static void
@@ -502,7 +505,7 @@ test_pass(void *ctx, const xet_shard_record_t *rec)
 
 
 /*
- * A complete reference shard: one file with one term, verified with its chunk
+ * Verifies a complete reference shard: one file with one term, with its chunk
  * list.
  */
 

@@ -1,7 +1,7 @@
 
 /*
- * A store in a folder: writes, reads, lists, renames and removes.  The tests of
- * a store in an S3 bucket are in t/s3.
+ * Tests a store in a folder: writes, reads, lists, renames and removes.  The
+ * tests of a store in an S3 bucket are in t/s3.
  */
 
 

@@ -1,6 +1,6 @@
 
 /*
- * A single chunk: each scheme, every flipped bit, every length.
+ * Tests a single chunk: each scheme, every flipped bit, every length.
  */
 
 

@@ -1,6 +1,6 @@
 
 /*
- * The eligible chunks of a xorb: each one is returned once, for any xorb.
+ * Tests the eligible chunks of a xorb: each one is returned once, for any xorb.
  */
 
 

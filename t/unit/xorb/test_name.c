@@ -1,6 +1,6 @@
 
 /*
- * Names of stored xorbs: printing and parsing; only one form is valid.
+ * Tests names of stored xorbs: printing and parsing; only one form is valid.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * The xorb parser: the events for bodies in one piece and in several, every
- * check of a header, and the byte at which each check fails.
+ * Tests the xorb parser: the events for bodies in one piece and in several,
+ * every check of a header, and the byte at which each check fails.
  */
 
 #include "xet_test.h"
@@ -20,7 +20,9 @@ typedef struct {
 } result_t;
 
 
-/* Feeds a piece of "first" bytes, then pieces of "step" bytes. */
+/*
+ * Feeds a piece of "first" bytes, then pieces of "step" bytes, to the parser.
+ */
 
 static result_t
 parse(const uint8_t *data, size_t len, size_t first, size_t step,

@@ -1,6 +1,6 @@
 
 /*
- * The xorb verifier: reference xorbs, every error, every split and every
+ * Tests the xorb verifier: reference xorbs, every error, every split and every
  * truncation of a small xorb, footers of both versions, and the limits.
  */
 

@@ -1,7 +1,7 @@
 
 /*
- * The xorb writer: valid output for all schemes, sizes and kinds of data;
- * limits, errors, and the choice of a scheme.
+ * Tests the xorb writer: valid output for all schemes, sizes and kinds of
+ * data; limits, errors, and the choice of a scheme.
  */
 
 #include "xet_hash.h"

@@ -1,7 +1,7 @@
 
 /*
- * Cached verdicts: a restored verdict equals the saved one, and only valid
- * data is restored.
+ * Tests cached verdicts: a restored verdict equals the saved one, and only
+ * valid data is restored.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * The CBOR decoder: items from RFC 8949, appendix A; ill-formed input; limits;
- * and that pieces of any size give the same items.
+ * Tests the CBOR decoder: items from RFC 8949, appendix A; ill-formed input;
+ * limits; and pieces of any size, which must give the same items.
  */
 
 
@@ -169,7 +169,10 @@ unhex(uint8_t *dst, const char *hex)
 }
 
 
-/* want: the expected items; or "!NAME@0", an error's name and position. */
+/*
+ * Decodes the bytes.  want: the expected items; or "!NAME@0", the name and the
+ * position of an error.
+ */
 
 static void
 check(const char *hex, unsigned flags, const char *want)

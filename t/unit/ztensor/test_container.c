@@ -1,7 +1,7 @@
 
 /*
- * The start and the end of a file: the four formats, wrong sizes, and truncated
- * files.
+ * Tests the start and the end of a file: the four formats, wrong sizes, and
+ * truncated files.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * Container 2: the manifest rules that 1.x does not have, shards, and seekable
- * zstd.
+ * Tests container 2: the manifest rules that 1.x does not have, shards, and
+ * seekable zstd.
  */
 
 
@@ -511,7 +511,10 @@ on_verify(void *ctx, xet_zt_object_t *o)
 }
 
 
-/* damage: 0 none; 1 the digest; 2 the data; 3 the length */
+/*
+ * Builds seekable zstd data.  damage: 0 none; 1 the digest; 2 the data; 3 the
+ * length.
+ */
 
 static void
 seekable(zt_bytes_t *b, unsigned damage)

@@ -1,7 +1,7 @@
 
 /*
- * Compressed components: frames of all kinds, exact lengths, limits, and that
- * the sizes of input pieces and output buffers do not matter.
+ * Tests compressed components: frames of all kinds, exact lengths, limits, and
+ * that the sizes of input pieces and output buffers do not matter.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * Checksums compared with published vectors; and the whole path from a digest's
- * text to the verdict.
+ * Tests checksums against published vectors, and the whole path from a
+ * digest's text to the verdict.
  */
 
 
@@ -53,7 +53,7 @@ test_crc32c(void)
 
 
 /*
- * Input bytes: i * i * 7 + i * 13 + (i >> 8); the expected hashes are from
+ * Hashes the bytes i * i * 7 + i * 13 + (i >> 8); the expected hashes are from
  * another library.
  */
 

@@ -1,9 +1,9 @@
 
 /*
- * A damaged file of 300 tensors: every prefix of the file, every prefix of its
- * manifest, and every byte changed.  The reader must not crash or loop.  The
- * verdict is never an internal error, and does not depend on the split of the
- * input.
+ * Tests damage to a file of 300 tensors: every prefix of the file, every
+ * prefix of its manifest, and every byte changed.  The reader must not crash
+ * or loop.  The verdict is never an internal error, and does not depend on the
+ * split of the input.
  */
 
 
@@ -20,7 +20,10 @@ typedef struct {
 } walked_t;
 
 
-/* One in three objects has data, so that the test takes only 15 seconds. */
+/*
+ * Builds the file.  One in three objects has data, so that the test takes only
+ * 15 seconds.
+ */
 
 static void
 build(zt_bytes_t *b)

@@ -1,6 +1,6 @@
 
 /*
- * The frame parser, which does not decode, compared with libzstd: both must
+ * Tests the frame parser, which does not decode, against libzstd: both must
  * accept the same complete frames, in pieces of any size.
  */
 

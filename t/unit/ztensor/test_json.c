@@ -1,6 +1,6 @@
 
 /*
- * The JSON responses, parsed with jansson and checked member by member.
+ * Tests the JSON responses, parsed with jansson and checked member by member.
  */
 
 
@@ -22,7 +22,10 @@ text_of(const xet_buf_t *b)
 }
 
 
-/* data is a CBOR map of definite or indefinite length. */
+/*
+ * Checks the JSON of attributes; data is a CBOR map of definite or indefinite
+ * length.
+ */
 
 static void
 attributes_are(const char *data, size_t len, const char *want)
@@ -161,7 +164,8 @@ test_base64(void)
 
 
 /*
- * The deepest nesting that a manifest allows, inside the levels of a listing.
+ * Tests the deepest nesting that a manifest allows, inside the levels of a
+ * listing.
  */
 
 static void

@@ -1,6 +1,6 @@
 
 /*
- * Each limit of the manifest: values at the limit, and one beyond it.
+ * Tests each limit of the manifest: values at the limit, and one beyond it.
  */
 
 
@@ -325,7 +325,9 @@ test_rank(zt_bytes_t *b)
 }
 
 
-/* Attributes are echoed up to the limit; longer ones are omitted. */
+/*
+ * Checks that attributes are echoed up to the limit, and longer ones omitted.
+ */
 
 static void
 test_cut(zt_bytes_t *b)

@@ -1,6 +1,6 @@
 
 /*
- * Manifests: valid ones, invalid ones, and the names of the errors.
+ * Tests valid and invalid manifests, and the names of the errors.
  */
 
 
@@ -104,7 +104,9 @@ test_types(zt_bytes_t *b)
 }
 
 
-/* Key forms that other readers accept because of serde's packed encoding. */
+/*
+ * Tests key forms that other readers accept because of serde's packed encoding.
+ */
 
 static void
 test_keys_of_records(zt_bytes_t *b)

@@ -1,7 +1,7 @@
 
 /*
- * The rules for one object: ranges, shapes, types and formats; and for two
- * objects that overlap.
+ * Tests the rules for one object: ranges, shapes, types and formats; and for
+ * two objects that overlap.
  */
 
 

@@ -1,6 +1,7 @@
 
 /*
- * URL arguments: each argument, escapes, unsupported arguments, and numbers.
+ * Tests URL arguments: each argument, escapes, unsupported arguments, and
+ * numbers.
  */
 
 

@@ -1,8 +1,8 @@
 
 /*
- * Indices of sparse objects: each rule of each format, followed and violated;
- * the components in every order, in pieces of every size, with and without
- * memory; small random objects, compared with a simple check.
+ * Tests the indices of sparse objects: each rule of each format, followed and
+ * violated; the components in every order, in pieces of every size, with and
+ * without memory; and small random objects, compared with a simple check.
  */
 
 
@@ -278,7 +278,7 @@ test_cases(void)
 }
 
 
-/* Without memory, checks that need it are reported as not done. */
+/* Tests without memory: checks that need memory return XET_ZT_UNCHECKED. */
 
 static void
 test_memory(void)
@@ -320,7 +320,8 @@ test_memory(void)
 
 
 /*
- * Two pointers are read; memory is cleared for the declared number of values.
+ * Checks that the memory cleared for the declared number of values is counted
+ * once, after two pointers have been read.
  */
 
 static void
@@ -350,7 +351,7 @@ test_cleared(void)
 }
 
 
-/* Component lengths that differ and are only known after decoding. */
+/* Tests component lengths that differ and are only known after decoding. */
 
 static void
 test_lengths(void)

@@ -1,7 +1,7 @@
 
 /*
- * Limits on the work for a component, per call and in total: a few kilobytes of
- * zstd can decode to megabytes.
+ * Tests limits on the work for a component, per call and in total: a few
+ * kilobytes of zstd can decode to megabytes.
  */
 
 
@@ -26,7 +26,7 @@ static xet_zt_component_t   component;
 static xet_zt_region_t      region;
 
 
-/* Makes a frame without a declared size; its blocks repeat one byte. */
+/* Makes a frame without a declared size, whose blocks repeat one byte. */
 
 static void
 make(int known, uint64_t decoded)
@@ -168,7 +168,10 @@ test_room(void)
 }
 
 
-/* Decoding stops as soon as there is more data than declared or allowed. */
+/*
+ * Checks that decoding stops as soon as there is more data than declared or
+ * allowed.
+ */
 
 static void
 test_limit(void)

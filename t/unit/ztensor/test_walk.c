@@ -1,7 +1,7 @@
 
 /*
- * Pages of a large file: pages of any size, starting at any object, look-ups,
- * and the memory that these need.
+ * Tests pages of a large file: pages of any size, starting at any object,
+ * look-ups, and the memory that these need.
  */
 
 
@@ -338,7 +338,9 @@ test_memory(const zt_bytes_t *b)
 }
 
 
-/* Numbers of objects near those at which the index drops half its marks. */
+/*
+ * Tests numbers of objects near those at which the index drops half its marks.
+ */
 
 static void
 test_index(void)

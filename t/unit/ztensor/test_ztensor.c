@@ -1,7 +1,7 @@
 
 /*
- * Each reference file, in pieces of any size, has the outcome that
- * docs/ztensor.md and the tables shipped with the files define.
+ * Tests each reference file, in pieces of any size: its outcome must be the
+ * one that docs/ztensor.md and the tables shipped with the files define.
  *
  * An outcome is the code of the file or of each object, then the result of
  * verification: a verdict for each component, the errors found in the data, and
@@ -367,7 +367,10 @@ warnings(const xet_zt_t *zt)
 }
 
 
-/* got and verify have room for slightly more than WORDS_MAX bytes. */
+/*
+ * Writes the outcomes; got and verify have room for slightly more than
+ * WORDS_MAX bytes.
+ */
 
 static void
 outcome(const uint8_t *data, size_t len, size_t step, char *got, char *verify,
