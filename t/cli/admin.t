@@ -310,12 +310,12 @@ for my $what ($xorb, $xorb . '.' . '0' x 7 . '1') {
 
 for my $what ("$xorb.0000000A", "$xorb.00000000", "$xorb.1", uc($xorb), 'x')
 {
-	fails(2, qr/is not HASH\.TAG, the file name of a copy/,
+	fails(2, qr/is not HASH\.COPY_ID, the file name of a copy/,
 		"url of $what", 'url', '--key', $t->dir() . '/url.key', $what);
 }
 
 like(xet(undef, 'help', 'url')->{out},
-	qr/^usage: xet url \[OPTION\.\.\.\] HASH\.TAG$/m,
+	qr/^usage: xet url \[OPTION\.\.\.\] HASH\.COPY_ID$/m,
 	'which the help says');
 
 $r = xet(undef, 'url', '--json', '--lifetime', '2h', '--key',
