@@ -77,8 +77,8 @@ typedef enum {
 
 
 /*
- * The reasons to send a statement to another server, after a standby has got
- * it.
+ * The reasons to send a statement to another server after a standby has
+ * received it.
  */
 
 typedef enum {

@@ -421,8 +421,8 @@ ngx_http_xet_heal_fetched(ngx_http_xet_bg_job_t *bg_job, xet_status_t status)
 
 
 /*
- * Excludes a peer that is down for a while, because each xorb would cost a
- * timeout.
+ * If the peer is down, skips it for a minute, because each request to it would
+ * cost a timeout.
  */
 
 static void

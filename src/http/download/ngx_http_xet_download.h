@@ -354,9 +354,9 @@ ngx_int_t ngx_http_xet_content_send(ngx_http_request_t *r,
  * generates and sends itself.  Only the entity tag of content is used.  Returns
  * NGX_DECLINED if the caller must send the content.  Otherwise a 304 or 412 was
  * sent, and the result is that of ngx_http_xet_content_send().  nginx's own
- * checks are not used: they need dates, which files do not have.  Besides,
- * nginx's 412 is not JSON, and closes the connection without announcing this in
- * a header.
+ * checks are not used: they need dates, which files do not have.  Also, nginx's
+ * 412 is not JSON, and closes the connection without announcing this in a
+ * header.
  */
 ngx_int_t ngx_http_xet_content_conditions(ngx_http_request_t *r,
     const ngx_http_xet_content_t *content);

@@ -3,11 +3,11 @@
  * Finds the row of routes.def for a URI and a method, and calls its handler.
  *
  * After "xet_api_base" comes an optional version, /v1 or /v2, and then the form
- * of a route (routes.def).  The path may start with an epoch, /e<digits>, which
- * the router ignores.  Clients cache by endpoint, so a new epoch makes them
- * start with an empty cache (ngx_http_xet_token.c).  A xorb path may have any
- * prefix: all prefixes are equivalent, and clients use different ones
- * (docs/protocol.md).
+ * of a route (routes.def).  The version may be preceded by an epoch,
+ * /e<digits>, which the router ignores.  Clients cache by endpoint, so a new
+ * epoch makes them start with an empty cache (ngx_http_xet_token.c).  A xorb
+ * path may have any prefix: all prefixes are equivalent, and clients use
+ * different ones (docs/protocol.md).
  *
  * The phase handlers, the content handler, variables, metrics and the audit log
  * look up the match when they need it.

@@ -3,7 +3,8 @@
  * GET v2/file-chunk-hashes/{file}: what a client needs to upload a new version
  * of a file without reading the unchanged parts.
  *
- *     handler   X-Range-Dirty header -> the first window of the file's terms
+ *     handler   parses the X-Range-Dirty header, and requests the first window
+ *               of the file's terms
  *     terms     copies the window; for the first window, limits the ranges to
  *               the size of the file
  *     slices    reads the chunk lists of the next terms, a window at a time

@@ -3,7 +3,8 @@
  * PUT and POST files, GET and HEAD files/{file}: whole files, for clients that
  * do not support Xet.
  *
- *     handler   ?filename -> looks up the file, if the request may read it
+ *     handler   parses "filename", and looks up the file if the request may
+ *               read it
  *     opened    adds headers: caching, digest, file name
  *     content   evaluates conditions and ranges, sends the bytes
  *
@@ -11,9 +12,9 @@
  * the hash is the ETag.  A media type is sent only with ?filename; otherwise
  * the type is application/octet-stream, which a browser does not interpret.
  *
- * PUT and POST: checks headers about the content -> the ingest service (chunks,
- * dedup, xorbs, registration) -> a response with the hash of the file, and the
- * number of its bytes that were new.
+ * PUT and POST check the headers that describe the content, and then call the
+ * ingest service (chunks, dedup, xorbs, registration).  The response contains
+ * the hash of the file, and how many of its bytes were new.
  */
 
 #include "ngx_http_xet.h"

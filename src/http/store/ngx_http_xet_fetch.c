@@ -27,8 +27,8 @@
  * is fetched before that connection exists.
  *
  * The structure belongs to a job while the job runs, otherwise to the event
- * loop.  The event loop only creates and destroys it and begins a xorb; it
- * never calls libcurl.
+ * loop.  The event loop creates and destroys the structure, and prepares the
+ * next xorb, but never calls libcurl.
  */
 
 #include "ngx_http_xet.h"

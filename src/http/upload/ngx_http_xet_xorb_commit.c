@@ -10,8 +10,7 @@
  *     mark    (query)   records that the copy is damaged, in case the heal
  *                       fails or the client disconnects: otherwise a shard
  *                       that refers to the xorb would be accepted
- *     heal (query) replaces the damaged copy in the row and the terms, validity
- *     of a result, if
+ *     heal    (query)   replaces the damaged copy in the row and the terms, if
  *                       the row still refers to the checked copy; otherwise
  *                       the new copy in the row is checked
  *     remove  (thread)  removes the replaced copy
@@ -53,7 +52,7 @@
 
 #define NGX_HTTP_XET_XORB_COMMIT_ROUNDS  8
 #define NGX_HTTP_XET_XORB_COMMIT_SEEN    64      /* size of the ring of reads */
-#define NGX_HTTP_XET_XORB_COMMIT_VALID   5000         /* ms */
+#define NGX_HTTP_XET_XORB_COMMIT_VALID   5000    /* validity of a read, ms */
 
 
 /*
