@@ -5,8 +5,8 @@
 # "make run" and "make stop" start and stop two servers with separate folders
 # and ports.  A second run takes over a running server, and a stop of one server
 # leaves the other one running.  The test also covers processes that remain
-# after a kill, ports in use, and addresses.  It runs the commands that README.md
-# lists after "sh docker/run.sh", all in one shell.
+# after a kill, ports in use, and addresses.  It runs the commands that
+# README.md lists after "sh docker/run.sh", all in one shell.
 
 use warnings;
 use strict;
