@@ -259,7 +259,8 @@ is(try_shard([ [ $mixed, 6, 7 ] ], 'b/b@bob')->{status}, 400,
 is(try_shard([ [ $mixed, 6, 7 ] ], 'b/b@bob', base => '/wide')->{status}, 200,
 	'xet_dedup_scope store: may be used');
 
-# a file by PUT is deduplicated only against chunks that the caller may use
+# a file uploaded with PUT is deduplicated only against chunks that the caller
+# may use
 
 my $data = random_bytes(++$seed, 300000);
 my @put = map { $t->http('PUT', '/api/v1/files', who($_), \$data)->json()

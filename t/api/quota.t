@@ -557,8 +557,8 @@ sub collect {
 	settle();
 }
 
-# Checks that a recount finds nothing, and that each charged owner uses the
-# bytes, if any owner does.
+# Checks that a recount finds no wrong sums, and that each xorb is charged once:
+# to a repo with a file that uses the xorb, if such a repo exists.
 
 sub sums {
 	my ($name) = @_;

@@ -143,7 +143,8 @@ my $hash = $t->upload($data)->{hash};
 my $out = "$dir/out";
 
 # --------------------------------------------------------------------------
-# other users' files at the names of temporary files
+# the name of a temporary file is already taken: by a link, a pipe, a folder, or
+# a file that xet did not create
 
 spew("$dir/victim", 'mine');
 

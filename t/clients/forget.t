@@ -164,8 +164,8 @@ sub refused {
 		"$name: xorbs in its cache were not sent");
 }
 
-# an endpoint whose epoch changes periodically; the end of this test checks the
-# upload after the change
+# an endpoint whose epoch changes every minute; the upload after the change is
+# checked below, after the other cases
 
 my %machines = map { $_ => machine() } qw/ fixed old number period /;
 
@@ -331,7 +331,8 @@ waitpid($pid, 0);
 		'session: has requested new tokens');
 }
 
-# the period has passed
+# the periodic epoch has changed: the client sends all chunks again, even those
+# in its cache
 
 collect($t);
 

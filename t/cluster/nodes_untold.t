@@ -77,14 +77,18 @@ for my $how (qw/ xorb file /) {
 }
 
 # --------------------------------------------------------------------------
-# The client disconnects: while the repeated statement waits; while it waits,
-# and its result is lost again; or while the node looks for the copy.  A PUT of
-# a file is not tested like this: the node notices only when it sends the
-# response that the client is gone.
+# The client of a xorb upload disconnects.  The three cases:
+#
+#     waits  while the repeated INSERT waits for a lock
+#     lost   while the repeated INSERT waits, and its result is lost, too
+#     looks  while the node looks for the copy of the inserted row
+#
+# These cases do not apply to a PUT of a file: there the node notices only when
+# it sends the response that the client has disconnected.
 
-# Marking the row needs a session, and the pool may have none yet; then the row
-# stays unmarked until the next upload finds it.  So the test may need several
-# attempts.
+# To mark the row as damaged, the node needs a session.  If its pool has none
+# yet, the row stays unmarked until the next upload finds it.  So the test may
+# need several attempts.
 
 for my $when (qw/ waits lost looks /) {
 	my $marked;

@@ -20,7 +20,7 @@
 
 
 #define FUZZ_HEAD       12
-#define FUZZ_BAD_ENDS   1          /* flag: ends are bytes of the input */
+#define FUZZ_BAD_ENDS   1          /* flag: chunk ends are arbitrary input */
 #define FUZZ_NO_TRIM    2
 #define FUZZ_NO_JSON    4
 #define FUZZ_FILES      8
@@ -33,7 +33,10 @@ static uint8_t  fuzz_raw[65536 * 4];
 static uint8_t  fuzz_stored[65536 * 4];
 
 
-/* Makes chunk ends for a term: evenly spread, or bytes of the input. */
+/*
+ * Makes chunk ends for a term: evenly spread or, with FUZZ_BAD_ENDS, arbitrary
+ * numbers that are copied from the input.
+ */
 
 static void
 fuzz_ends(xet_plan_ends_t *ends, const xet_term_t *t, unsigned flags,

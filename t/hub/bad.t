@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Invalid requests to a Hub: each gets a 4xx response with a text in JSON, a
-# code if clients have an exception for it, and one line in the error log.
-# Nothing is changed, and no caller learns anything about other users' data.
+# Invalid requests to a Hub: each gets a 4xx response with an error message in
+# JSON.  X-Error-Code has a code if clients map this code to an exception.  The
+# server logs one line for each request and changes nothing, and no caller
+# learns anything about other users' data.
 
 use warnings;
 use strict;

@@ -141,7 +141,8 @@ $given{late} = token('read', {});
 is($t->get("/cas/v1/files/$fresh", $given{late})->{body}, $new,
 	'public again: a new token');
 
-# making it private a second time has no further effect
+# private again: earlier tokens and URLs stay revoked; setting a private repo to
+# private once more revokes nothing
 
 for (1 .. 2) {
 	is($t->http('PUT', "$info/settings", $alice, \'{"private":true}')

@@ -615,7 +615,8 @@ sub start_delete {
 		'Content-Length' => length($text) }, $text, timeout => 60);
 }
 
-# Returns the SHA-256 of the files that were not copied, or the status.
+# Copies files.  Returns the SHA-256 hashes of the files that were not copied,
+# or the HTTP status if the request failed.
 
 sub copied {
 	my ($who, $from, $to, @files) = @_;

@@ -613,7 +613,7 @@ sub click {
 		document.querySelector(`$selector`).click(), 0)");
 }
 
-# Returns the only downloaded file, after removing it.
+# Waits for a downloaded file, and returns its contents.  Deletes the file.
 
 sub downloaded {
 	my ($down) = @_;

@@ -328,7 +328,8 @@ timely('frozen sessions', 0.9, 2, $c->response());
 
 recovers('a frozen session is replaced', 4);
 
-# the health probe has also replaced the write session
+# the health probe has replaced the frozen write session, too, so the test
+# freezes the new sessions
 
 ok($t->pg_freeze(backends => 1), 'frozen sessions, once more');
 

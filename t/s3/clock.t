@@ -85,7 +85,7 @@ ok($t->wait_log(qr/and of this machine agree again/, 3, $from)
 	|| (sleep(6), put(), $t->wait_log(qr/and of this machine agree again/,
 		20, $from))[-1], 'right again: told');
 
-# the store refuses any time
+# the store rejects requests whatever time they are signed with
 
 my $rows = rows();
 

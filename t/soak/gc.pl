@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Runs the garbage collector and other actors in an order that a seed
-# determines.  The actors may act between any two steps of the collector:
+# Runs the garbage collector and other actors in a random order, which depends
+# only on a seed.  The actors may act between any two steps of the collector:
 #
 #     perl t/soak/gc.pl ROUNDS=1000000 SEED=1
 #
@@ -39,8 +39,8 @@
 # the state that is found after they have ended must persist.
 #
 #     SECONDS=N   ends after N seconds, with the rounds done so far
-#     BREAK=stay|notes|needs  removes a guard of the database, which the run
-#                 must detect
+#     BREAK=stay|notes|needs  removes one of the database's safeguards; the
+#                 run must detect the resulting errors
 
 use warnings;
 use strict;
@@ -1089,7 +1089,7 @@ sub spew {
 	close($file);
 }
 
-# Removes a guard of the database.
+# Removes one of the database's safeguards.
 
 sub break_it {
 	my ($what) = @_;

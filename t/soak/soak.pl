@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Concurrent requests of several tenants, in an order that a seed determines,
-# checked against a model of who may read which data:
+# Concurrent requests of several tenants, in a random order that depends only on
+# a seed, checked against a model of who may read which data:
 #
 #     make soak SECONDS=3600 SEED=1 SANITIZE=address
 #
@@ -66,8 +66,8 @@
 #     WITHOUT   a list of operations and faults to leave out; "encodings": each
 #               xorb has one encoding; "filters": no gzip and sub_filter, which
 #               a third of all seeds use
-#     BREAK     stay, look, lock, needed, copies, delete or notes: removes a
-#               guard of the database; the run must find it
+#     BREAK     stay, look, lock, needed, copies, delete or notes: removes one
+#               of the database's safeguards; the run must find a violation
 #     VERBOSE   prints every response
 #     SHRINK    0: do not reduce the steps
 #

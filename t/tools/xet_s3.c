@@ -487,7 +487,7 @@ tool_thread(void *data)
 }
 
 
-/* Replaces {} at the end of each argument by the number. */
+/* Replaces {} at the end of each argument with the number. */
 
 static void
 tool_number(tool_job_t *job, unsigned number)

@@ -1,8 +1,8 @@
 
 /*
  * xet_subtree: computes subtrees and edit ranges, for t/oracle/subtree.mjs.
- * The standard input has any number of cases.  The result of a case is one
- * line of JSON:
+ * The standard input contains any number of cases.  For each case the tool
+ * prints one line of JSON:
  *
  *     subtree AT_START AT_END     builds a subtree of the leaves below
  *     HASH SIZE                   a leaf

@@ -24,8 +24,8 @@ typedef struct {
 
 
 /*
- * Reads a file and appends a zero byte.  If the file is absent, skips a test
- * and returns NULL.
+ * Reads a file and appends a zero byte.  If the file is absent, reports one
+ * skipped test and returns NULL.
  */
 
 static inline uint8_t *

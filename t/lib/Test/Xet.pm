@@ -19,8 +19,8 @@ package Test::Xet;
 #
 #     $t->done();
 #
-# done() stops everything, runs the checks that every test needs (exit, log,
-# sanitizers, temporary files, descriptors) and ends the plan.
+# done() stops all processes, runs the checks common to all tests (exit codes,
+# log, sanitizers, temporary files, descriptors) and ends the plan.
 #
 # Environment:
 #
@@ -28,16 +28,18 @@ package Test::Xet;
 #     XET_TEST_NGINX     nginx binary, default /usr/sbin/nginx
 #     XET_TEST_MODULE    module, empty if it is linked into nginx; default
 #                        $XET_BUILD/nginx/ngx_http_xet_module.so
-#     XET_TEST_USER      user of the workers if the test is root, default nobody
+#     XET_TEST_USER      user of the workers if the test runs as root; default
+#                        nobody
 #     XET_TEST_PG_BIN    folder of initdb, postgres, psql
 #     XET_TEST_TEMPLATE  folder of template clusters, default
 #                        $XET_BUILD/t-template
 #     XET_TEST_STORE     s3: the store of each test is a bucket
 #     XET_TEST_S3        server that Test::Xet::S3 starts, default moto
 #     XET_TEST_DATA      presigned: clients read data from the bucket itself
-#     XET_TEST_PATIENCE  factor for all timeouts; by default from the load
+#     XET_TEST_PATIENCE  factor for all timeouts; by default it depends on the
+#                        system load
 #     XET_TEST_LEAVE     keeps the folder of the test
-#     XET_TEST_CATLOG    prints the error log at the end
+#     XET_TEST_CATLOG    prints the error log after the test
 
 use warnings;
 use strict;
@@ -645,7 +647,7 @@ sub download { return Test::Xet::Client::download(@_) }
 sub reconstruct { return Test::Xet::Client::reconstruct(@_) }
 
 # --------------------------------------------------------------------------
-# the end
+# shutdown and final checks
 
 # Allows error log lines that match one of the regexes.
 
@@ -655,7 +657,7 @@ sub allow {
 	push @{ $self->{allow} }, @regexes;
 }
 
-# Stops everything and runs the final checks; done() calls it.
+# Stops all processes and runs the final checks.  done() calls this method.
 
 sub check {
 	my ($self) = @_;
@@ -698,7 +700,8 @@ sub check {
 	$self->remove();
 }
 
-# Prints the log without debug lines, which are too many.
+# Prints the last 40 lines of the error log, without debug lines; the complete
+# log if XET_TEST_CATLOG is set.
 
 sub show_log {
 	my ($self) = @_;
@@ -717,7 +720,7 @@ sub done {
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	# a server that shares the store and database of another one ends first
+	# first stop the servers that use another server's store and database
 
 	$_->check() for grep { defined && $_->{owner} == $$ } reverse(@live);
 	alarm(0);

@@ -1,7 +1,7 @@
 
 /*
- * Deterministic data.  Both commands print a prefix of one endless stream per
- * seed, so a shorter file is a prefix of a longer one.
+ * The commands "random" and "mix", which print deterministic test data.  The
+ * output is a prefix of an endless stream that depends only on the seed.
  */
 
 

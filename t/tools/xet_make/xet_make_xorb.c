@@ -143,7 +143,7 @@ xet_make_chunks(const xet_xorb_info_t *info, const uint8_t *records)
 }
 
 
-/* Totals over several consecutive writers whose output is one xorb. */
+/* Totals of several consecutive writers that together write one xorb. */
 
 typedef struct {
     xet_xorb_info_t  info;

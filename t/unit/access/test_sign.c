@@ -394,7 +394,8 @@ test_attack(xet_sign_key_t *key)
 
 
 /*
- * Replaces each character by every other one, and truncates at every position.
+ * Replaces each byte of a signed URL with all other values, and truncates the
+ * path and the arguments at every position.
  */
 
 static void

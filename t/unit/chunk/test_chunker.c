@@ -145,7 +145,7 @@ same_as_json(const cuts_t *cuts, const json_t *list)
  * Returns how many piece sizes give wrong chunks.  Piece sizes: the whole
  * input; 1, 37 and 255 bytes; and sizes near the hash window (64), the minimum
  * and maximum chunk size, and the start of hashing (8128 bytes into a chunk).
- * Wrong chunks of the reference count as one more.
+ * Adds 1 if the chunks of the reference algorithm differ from want.
  */
 
 static unsigned

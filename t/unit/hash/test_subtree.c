@@ -1,9 +1,9 @@
 
 /*
- * Tests subtrees against three references: an implementation of the rule in
- * this file, which builds each level as an array; digests of the reference
- * client's results for the same leaves (t/oracle/subtree.mjs compares many
- * more); and the streamed tree.
+ * Tests subtrees against three references: a simple algorithm in this file,
+ * which builds each level as an array; digests of the reference client's
+ * results for the same leaves (t/oracle/subtree.mjs compares many more); and
+ * the streamed tree.
  */
 
 
@@ -34,9 +34,10 @@ static xet_subtree_builder_t  builder, part;
 
 
 /*
- * Of the first three stable cuts, from the left or from the right, takes the
- * middle one, and returns the node after it; 0 if there is none.  From the
- * right, the algorithm differs from the builder's.
+ * Finds the first stable cut, from the left or from the right: the middle one
+ * of three natural cuts in a row, with gaps of 3 to 7 nodes.  Returns the index
+ * of the node after this cut, or 0 if there is none.  The search from the right
+ * uses a different algorithm from the builder's.
  */
 
 static size_t

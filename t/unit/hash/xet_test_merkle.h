@@ -1,7 +1,8 @@
 
 /*
- * Implements the draft's tree over complete levels, with printf: the reference
- * for the streamed tree and the subtrees.
+ * A simple implementation of the draft's hash tree: the caller keeps each level
+ * as an array, and snprintf() formats the text to hash.  It is the reference
+ * for tests of the streamed tree and of subtrees.
  */
 
 #ifndef _XET_TEST_MERKLE_H_INCLUDED_

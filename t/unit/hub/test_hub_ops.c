@@ -89,7 +89,10 @@ test_op(void *ctx, const xet_hub_operation_t *op)
 static xet_hub_limits_t  test_limits = { 1000, 512 };
 
 
-/* Feeds body in pieces of step bytes, each copied to a block of its size. */
+/*
+ * Feeds body in pieces of step bytes.  Copies each piece to a heap block of its
+ * exact size, so that a sanitizer detects a read past the piece.
+ */
 
 static xet_status_t
 test_feed(test_seen_t *s, int bucket, const char *body, size_t len,
@@ -352,7 +355,7 @@ test_long(void)
 }
 
 
-/* Tests numbers of operations, and depths of paths, at and above the limits. */
+/* Tests operation counts and path depths at and above their limits. */
 
 static void
 test_limits_kept(void)

@@ -78,8 +78,8 @@ test_sizes(void)
 
 
 /*
- * Checks that a xorb has at most 64 MiB, and that a second ingest of the file
- * finds all its xorbs.
+ * Checks that no xorb is larger than 64 MiB, and that a second ingest of the
+ * same file stores no new xorbs.
  */
 
 static void
@@ -333,8 +333,8 @@ test_fragments(void)
 
 /*
  * Tests a suite with chunks of about 100 bytes and xorbs of 20 chunks: many
- * files that combine a few parts, with more terms than may wait for the name
- * of a xorb.
+ * files that combine a few parts.  One file has more terms than may wait until
+ * the xorb being written has its hash.
  */
 
 static void

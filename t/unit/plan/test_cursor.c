@@ -1,8 +1,8 @@
 
 /*
  * Tests the cursor: random files compared with a list of all their chunks,
- * ranges at every boundary, long terms in parts, fewer queries for a second
- * range, and contradictory rows.
+ * ranges at every boundary, long terms that are read in several parts, a second
+ * range that needs fewer queries, and contradictory rows.
  */
 
 

@@ -1,7 +1,7 @@
 
 /*
- * Tests plans of several files against a simple model, and with corrupt data
- * and wrong calls.
+ * Compares plans of several files with a simple model, and tests the errors for
+ * corrupt data and invalid calls.
  */
 
 

@@ -469,7 +469,10 @@ model_xorb_ranges(const xet_plan_t *p, xet_plan_range_t *ranges, uint32_t i)
 }
 
 
-/* Limits p, which is equal to all, to max ranges, and checks the result. */
+/*
+ * Limits the plan p to max ranges for each xorb, and checks the result against
+ * all, the same plan without a limit.
+ */
 
 static void
 test_rules_limit(xet_plan_t *p, const xet_plan_t *all, uint32_t max)

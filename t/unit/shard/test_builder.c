@@ -248,8 +248,9 @@ test_zeros(const uint8_t *p, size_t n)
 
 
 /*
- * Checks that each field, which has a distinct byte, is at its offset, and
- * that all other bytes are zero.
+ * Builds a record of each kind, with different values for all bytes of its
+ * fields.  Checks that each field is at its offset, and that all other bytes
+ * are zero.
  */
 
 static void

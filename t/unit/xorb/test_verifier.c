@@ -718,7 +718,7 @@ test_reference(void)
 }
 
 
-/* Checks hash and length of the first three chunks in the reference list. */
+/* Checks the hashes and lengths of the first three chunks of the list. */
 
 static void
 test_reference_list(void)

@@ -325,8 +325,8 @@ test_damage(void)
     xet_is_u64(bad, 0, "cut or changed, it is not restored");
 
     /*
-     * with a matching hash, a changed verdict may be restored, but must be
-     * usable
+     * changes one bit, and corrects the hash: the verdict may be restored, but
+     * must be safe to use
      */
 
     good = 0;

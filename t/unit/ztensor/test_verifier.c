@@ -91,8 +91,8 @@ start(void)
 
 
 /*
- * Feeds the data in steps, with a limit on the work per call.  Returns the most
- * work that a call did.
+ * Feeds the data in steps, with a limit on the work per call.  Returns the
+ * largest amount of work done in any one call; UINT64_MAX on an error.
  */
 
 static uint64_t

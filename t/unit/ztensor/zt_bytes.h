@@ -205,7 +205,10 @@ zt_end_2(zt_bytes_t *b)
 }
 
 
-/* Writes a dense object with one component "data", up to the fields of it. */
+/*
+ * Writes the start of a dense object with one component, "data", which has the
+ * given number of fields.  The caller then writes these fields.
+ */
 
 static inline void
 zt_dense(zt_bytes_t *b, const char *name, uint64_t dim, unsigned fields)

@@ -17,8 +17,9 @@ use Test::Xet::Bytes;
 our @EXPORT = qw/ borders insert_file part_ok parts_ok register_file
 	send_xorb /;
 
-# Uploads a xorb of the data with chunks of these sizes.  Returns the result of
-# make_xorb(), with the data in "raw".
+# Makes a xorb of the data and uploads it.  Takes the options of make_xorb(),
+# such as the chunk sizes in "sizes", and "headers" of the request.  Returns the
+# result of make_xorb(), with the data in "raw".
 
 sub send_xorb {
 	my ($t, $data, %o) = @_;

@@ -87,7 +87,7 @@ sub load {
 # Starts a program in the background, with its output in a file.  The program
 # gets a signal when this process dies, for whatever reason.
 #
-#     user   user of the program, if this process is root
+#     user   user of the program, if this process runs as root
 #     weak   run as root without the right to override file permissions
 #     death  signal that it gets when this process dies; default TERM
 #     stdin  file to read; default /dev/null

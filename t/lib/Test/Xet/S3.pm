@@ -24,7 +24,7 @@ package Test::Xet::S3;
 #     bucket  name of the bucket, xet
 #     port    port of the server; by default a free one
 #     addr    address of the server, 127.0.0.1; only moto supports another one
-#     user    owner of the credentials file, if the test is root
+#     user    owner of the credentials file, if the test runs as root
 #     start   0: does not start the server yet
 #
 # t/README.md has a table of what each server supports, printed by

@@ -29,8 +29,8 @@ use Test::Xet::Process qw/
 
 my @live;
 
-# Uses a folder in /tmp, which postgres and www-data can access if the test is
-# root.
+# Uses a folder in /tmp: if the test runs as root, the users postgres and
+# www-data need access.
 
 sub new {
 	my ($class, %env) = @_;
@@ -121,8 +121,8 @@ sub received {
 		"xet_received_bytes_total{route=\"$route\"}" } // 0;
 }
 
-# Returns the processes that run in the folder: nginx by its prefix, PostgreSQL
-# by its directory.
+# Returns the processes of this server.  Recognizes nginx by the prefix in its
+# command line, and PostgreSQL by its working directory.
 
 sub processes {
 	my ($self) = @_;

@@ -40,10 +40,13 @@ use Test::Xet::Soak::Random;
 
 # Options:
 #
-#     mode      mode of the model
-#     seed, subjects, part_steps
-#     without   { operation or fault to leave out => 1 }
-#     verbose   1: prints all responses
+#     mode        repo, token or store; see Test::Xet::Soak::Model
+#     seed        seed of all random numbers
+#     subjects    names of the subjects that have a token
+#     part_steps  number of steps after which other files and xorbs are used
+#     without     { operation or fault to leave out => 1 }
+#     break       name of a safeguard to remove; see break()
+#     verbose     1: prints all responses
 
 sub new {
 	my ($class, %o) = @_;
@@ -88,7 +91,8 @@ sub new {
 	return $self;
 }
 
-# Removes a safeguard of the database.  The run must then report a violation.
+# Removes one of the database's safeguards.  The run must then report a
+# violation.
 
 sub break {
 	my ($t, $what) = @_;
@@ -650,8 +654,8 @@ sub watch {
 	return $pid;
 }
 
-# Returns whether there was a pause in the last minute.  The sleeping process
-# may need a moment to report a pause.
+# Returns whether the virtual machine was paused in the last minute.  Waits a
+# second first, so that the process of watch() can report a recent pause.
 
 sub stood_still {
 	my ($self) = @_;

@@ -25,8 +25,8 @@ sub files_below {
 	return sort @files;
 }
 
-# Return the number of descriptors, and the resident memory in KiB, of a
-# process; by default of the first worker.
+# fds() returns the number of descriptors that a process has open, rss() its
+# resident memory in KiB.  The default process is the first worker.
 
 sub fds {
 	my ($self, $pid) = @_;

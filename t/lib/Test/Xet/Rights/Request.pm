@@ -130,8 +130,9 @@ sub hub_bucket_create {
 			. ++$self->{fresh} });
 }
 
-# Returns the namespace of S; for another thing, the namespace of the caller, if
-# the caller has one.
+# Returns the namespace for a new repo.  If $s is the private repo, returns the
+# namespace of that repo.  If $s is the public repo, returns the caller's own
+# namespace, or "eve" if the caller has none.
 
 sub space_of {
 	my ($self, $s, $caller) = @_;
@@ -384,7 +385,8 @@ sub api_file_put {
 	return (body => 'zputz' . ++$self->{fresh});
 }
 
-# Returns a file of the repo of the caller's token; the file may be deleted.
+# Uploads a file for the tested request to delete, to the repo of the caller's
+# token, and returns the hash.  Does nothing if the caller is not permitted.
 
 sub api_file_delete {
 	my ($self, $s, $caller, $letter, $route, $place) = @_;

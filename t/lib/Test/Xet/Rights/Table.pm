@@ -2,8 +2,9 @@ package Test::Xet::Rights::Table;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Reads the table of expectations, t/rights/expect.def; its first lines describe
-# its format.  xet_tables prints the other two tables, which are the routes.
+# Reads the table of expectations, t/rights/expect.def; the comment at its top
+# describes the format.  xet_tables prints the other two tables, which list the
+# routes of the API and of the Hub.
 #
 #     my $table = Test::Xet::Rights::Table->new($file, api => $routes,
 #         hub => $hub);
@@ -14,8 +15,8 @@ package Test::Xet::Rights::Table;
 #     $table->cell('hub', 'bob.read', 'look');    'mom'
 #     $table->faults();
 #
-# faults() returns what is missing in the table or in the routes, and what is
-# malformed, one line each.
+# faults() returns one line for each entry that is malformed, or missing from
+# the table or from the routes.
 
 use warnings;
 use strict;

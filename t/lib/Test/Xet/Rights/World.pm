@@ -73,7 +73,8 @@ sub none {
 		store => 'none/none' };
 }
 
-# Returns regexes for all names, hashes and bytes that would reveal a thing.
+# Returns regexes for the names, hashes, sizes and bytes of a thing.  A response
+# that matches one of them reveals that the thing exists.
 
 sub marks {
 	my ($s) = @_;

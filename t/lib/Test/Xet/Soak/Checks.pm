@@ -139,8 +139,8 @@ sub damageable {
 	return $self->plan($subject, $file) || [ keys %{ $model->{damage} } ];
 }
 
-# Returns the xorbs that a file uses, from a present or earlier response of the
-# server.
+# Returns the xorbs that a file uses.  If the server does not respond with 200
+# now, returns the xorbs of its last such response.
 
 sub plan {
 	my ($self, $subject, $file) = @_;

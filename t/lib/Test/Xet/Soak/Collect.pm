@@ -173,7 +173,7 @@ sub name_known {
 }
 
 # --------------------------------------------------------------------------
-# the end
+# final checks of a run
 
 # Checks that only data that files need is left, and that all of it is intact;
 # then deletes all files, and checks that nothing is left.

@@ -181,8 +181,8 @@ sub add_file {
 
 # Returns a xorb's bytes, with each chunk in the given encoding: none, lz4, bg4;
 # auto, whichever of these three the server would choose; "raw" and a number, an
-# LZ4 frame of stored blocks of that many bytes; or "mix", a random encoding for
-# each chunk.
+# LZ4 frame of uncompressed blocks of that many bytes; or "mix", a random
+# encoding for each chunk.
 
 sub encode {
 	my ($self, $xorb, $encoding, $rng) = @_;
@@ -209,8 +209,8 @@ sub record {
 	};
 }
 
-# Makes an LZ4 frame of stored blocks, at most 64; the server rejects a record
-# that is far longer than its chunk.
+# Makes a chunk header and an LZ4 frame of uncompressed blocks.  Uses at most 64
+# blocks, because the server rejects a frame that is far longer than its chunk.
 
 sub frame {
 	my ($data, $size) = @_;
