@@ -1,7 +1,7 @@
 
 /*
- * Errors of stores: turns an errno, or a result of the S3 client, into a
- * status and a text that the caller reports.
+ * Store errors: converts an errno, or a result of the S3 client, to a status
+ * and a text that the caller reports.
  */
 
 

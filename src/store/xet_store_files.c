@@ -7,12 +7,12 @@
  * and synced before the first write, so no copy is in a folder whose own entry
  * is not yet durable.
  *
- * If several nodes share the folder by NFS, a node caches the names of a
+ * If several nodes share the folder over NFS, a node caches the names of a
  * folder until the node opens that folder.  A file that another node has
  * removed can no longer be read, even if it is open (ESTALE).  So no name is
  * reported missing before its folder was opened.  After ESTALE, a reader opens
- * the file again, to see whether the copy still exists: the bytes of a name
- * never change.
+ * the file again, to see whether the copy still exists.  This is safe, because
+ * the bytes stored under a name never change.
  *
  * Paths are resolved at each call: a disk may be mounted at any time.
  */

@@ -464,8 +464,8 @@ xet_cli_backup_finish(xet_cli_backup_t *b)
 
 
 /*
- * Gives the files of the generation their names.  The manifest is last, when
- * all other files and their names are durable.
+ * Gives the files of the generation their final names.  The manifest is written
+ * last, when all other files and their names are durable.
  */
 
 static int

@@ -108,9 +108,9 @@ typedef struct {
 
 
 /*
- * Reads copies, verifies their bytes, and writes them to a storage.  A written
- * file becomes durable and gets its name when its batch is flushed.  Each
- * thread has its own copier.
+ * Reads copies, verifies their bytes, and writes them to a store or backup.  A
+ * written file becomes durable and gets its name when its batch is flushed.
+ * Each thread has its own copier.
  */
 
 typedef struct {
@@ -131,7 +131,7 @@ typedef struct {
 } xet_cli_copier_t;
 
 
-/* The state of a copy in a storage. */
+/* The state of a copy in a store or backup. */
 
 typedef enum {
     XET_CLI_COPY_GOOD = 0,
@@ -183,8 +183,8 @@ int xet_cli_copier_begin(xet_cli_copier_t *c, xet_store_t *to,
 void xet_cli_copier_end(xet_cli_copier_t *c);
 
 /*
- * Reads a copy from a storage, and compares its bytes with copy->size and
- * copy->digest; without a digest, verifies the bytes against copy->hash.
+ * Reads a copy from a store or backup, and compares its bytes with copy->size
+ * and copy->digest; without a digest, verifies the bytes against copy->hash.
  * Returns XET_CLI_OK and sets *what, or returns an exit code after printing
  * the error.
  */
@@ -214,15 +214,16 @@ int xet_cli_copier_copy(xet_cli_copier_t *c, xet_store_t *from,
 int xet_cli_copier_flush(xet_cli_copier_t *c);
 
 /*
- * Sets *size to the size of a copy in a storage, or to UINT64_MAX if the copy
- * is missing.  Returns XET_CLI_OK, or an exit code after printing the error.
+ * Sets *size to the size of a copy in a store or backup, or to UINT64_MAX if
+ * the copy is missing.  Returns XET_CLI_OK, or an exit code after printing the
+ * error.
  */
 int xet_cli_copier_size(xet_store_t *storage, const xet_cli_copy_t *copy,
     uint64_t *size);
 
 /*
- * Sets *there to 1 if the storage has a file with the name and the size of the
- * copy, else to 0.  Returns the same codes as xet_cli_copier_size().
+ * Sets *there to 1 if the store or backup has a file with the name and the size
+ * of the copy, else to 0.  Returns the same codes as xet_cli_copier_size().
  */
 int xet_cli_copier_there(xet_store_t *storage, const xet_cli_copy_t *copy,
     int *there);

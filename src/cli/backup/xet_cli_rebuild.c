@@ -174,8 +174,8 @@ xet_cli_rebuild_quarantines(xet_cli_rebuild_t *b, uint64_t *n)
 
 
 /*
- * Renames one copy.  If the sweep has already removed it, the storage returns
- * XET_CLI_GONE, which is not an error.
+ * Renames one copy from its name in quarantine.  It is not an error if the
+ * sweep has already removed the copy (XET_CLI_GONE).
  */
 
 static int

@@ -417,7 +417,7 @@ int xet_cli_output_write(int fd, const char *name, const uint8_t *data,
  * Storage: a store or a backup, in a folder or in a bucket.  These functions
  * wrap the functions of xet_store.h and print error messages.
  *
- * A storage is specified by a string: the path of a folder, or
+ * A store or backup is specified by a string: the path of a folder, or
  * "s3://bucket[/prefix] endpoint=URL credentials=FILE ...", as in the
  * directive xet_store.
  *
@@ -452,8 +452,8 @@ typedef int (*xet_cli_storage_name_pt)(void *ctx, const char *name);
                                           otherwise FIFOs are rejected */
 
 /*
- * Opens a storage, which the caller frees with xet_store_destroy().  Returns
- * NULL after printing the error; *rc is the exit code.
+ * Opens a store or backup, which the caller frees with xet_store_destroy().
+ * Returns NULL after printing the error; *rc is the exit code.
  */
 xet_store_t *xet_cli_storage_open(const char *text, int flags, int *rc);
 
@@ -468,9 +468,9 @@ int xet_cli_storage_identity(xet_store_t *storage,
 int xet_cli_storage_still(xet_store_t *storage, const char *identity);
 
 /*
- * Print errors for a storage without an identity, and for a storage whose
- * identity differs from that of the database.  Both functions return
- * XET_CLI_ERROR.
+ * xet_cli_storage_bare() prints the error for a store without an identity.
+ * xet_cli_storage_other() prints the error for a store whose identity differs
+ * from that of the database.  Both functions return XET_CLI_ERROR.
  */
 int xet_cli_storage_bare(const xet_store_t *storage);
 int xet_cli_storage_other(const xet_store_t *storage);
@@ -483,9 +483,9 @@ int xet_cli_storage_list(xet_store_t *storage, const char *folder,
     xet_cli_storage_name_pt handler, void *ctx);
 
 /*
- * Sets *empty to 1 if the storage contains only the names in the array "but",
- * which ends with NULL; else to 0.  The names are files, or folders with their
- * contents.
+ * Sets *empty to 1 if the store or backup contains only the names in the array
+ * "but", which ends with NULL; else to 0.  The names are files, or folders with
+ * their contents.
  */
 int xet_cli_storage_empty(xet_store_t *storage, const char *const *but,
     int *empty);
@@ -515,7 +515,7 @@ int xet_cli_storage_remove(xet_store_t *storage, const char *name);
 int xet_cli_storage_remove_all(xet_store_t *storage,
     char (*names)[XET_CLI_STORAGE_NAME], size_t n);
 
-/* Makes the names in a folder durable; NULL: the whole storage. */
+/* Makes the names in a folder durable; NULL: all folders. */
 int xet_cli_storage_sync(xet_store_t *storage, const char *folder);
 
 /* Makes the names in all folders of copies durable. */
@@ -540,9 +540,9 @@ int xet_cli_storage_lock(xet_store_t *storage, const char *name,
     int exclusive, int *had);
 
 /*
- * Open, read and close a file in a storage.  A read may start at any offset;
- * reader->size is the size of the file.  *n is the number of bytes read, less
- * than len only at the end of the file.
+ * Open, read and close a file of a store or backup.  A read may start at any
+ * offset; reader->size is the size of the file.  *n is the number of bytes
+ * read, less than len only at the end of the file.
  */
 int xet_cli_reader_open(xet_store_t *storage, const char *name,
     xet_store_reader_t **reader);

@@ -73,7 +73,7 @@ int xet_cli_hub_unnamed(const xet_cli_args_t *args, const char *operand);
 /*
  * Zeroes *hub, and initializes it from an operand and the options of the verb.
  * Returns XET_CLI_OK, or an exit code after printing the error.  Call
- * xet_cli_hub_close() also after an error.
+ * xet_cli_hub_close() even after an error.
  */
 int xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
     const char *operand);

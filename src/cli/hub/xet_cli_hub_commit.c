@@ -4,8 +4,9 @@
  *
  * Purpose:    builds the operations of a commit, or of a batch for a bucket,
  *             as NDJSON; prints them after the Hub has confirmed the commit.
- * States:     operations are added -> sent, when there are many or one is old,
- *             or at the end -> printed and dropped.
+ * States:     operations are added.  They are sent when there are many, when
+ *             the first has waited too long, or at the end.  After that they
+ *             are printed and dropped.
  * Ownership:  the commit owns its operations; the caller owns the paths.
  *
  * If the response to a commit is lost, the commit is sent again.  This is

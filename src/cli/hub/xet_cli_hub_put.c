@@ -579,8 +579,8 @@ xet_cli_hub_put_there(void *ctx, const xet_hub_entry_t *entry)
 
 
 /*
- * Compares a file with the repository, by SHA-256, or by its Xet hash if a
- * bucket has no SHA-256.  Sets *same if they are equal.
+ * Compares a local file with the file in the repository, by SHA-256, or by Xet
+ * hash if a bucket has no SHA-256 of the file.  Sets *same if they are equal.
  */
 
 static int

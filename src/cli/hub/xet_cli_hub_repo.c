@@ -419,7 +419,7 @@ xet_cli_hub_ask(const xet_cli_hub_t *hub, xet_cli_request_t *r, char *url,
 
     if (rc != XET_CLI_OK) {
 
-        /* the request may still be running, and uses bytes */
+        /* the request may still be running and reading the buffer "bytes" */
 
         xet_cli_http_free(r);
     }

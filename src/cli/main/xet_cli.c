@@ -101,8 +101,8 @@ typedef struct {
     const char  *name;
     const char  *start;
     const char  *verbs;                /* case pattern for the list of verbs */
-    const char  *open;                 /* start of a list of words */
-    const char  *close;                /* end of a list of words */
+    const char  *open;                 /* text before a list of words */
+    const char  *close;                /* text after a list of words */
     const char  *end;
 } xet_cli_shell_t;
 

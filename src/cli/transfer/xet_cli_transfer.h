@@ -710,7 +710,7 @@ typedef struct {
  * pipes, files of interrupted downloads, and unwanted links are skipped, with
  * a message.  Files that cannot be read do not stop the search.  Returns
  * XET_CLI_OK, XET_CLI_INTERRUPTED, or the worst exit code after printing the
- * errors.  Call xet_cli_tree_free() also after an error.
+ * errors.  Call xet_cli_tree_free() even after an error.
  */
 int xet_cli_tree_read(xet_cli_tree_t *t, const char *name);
 void xet_cli_tree_free(xet_cli_tree_t *t);
@@ -953,7 +953,7 @@ typedef struct {
 
 /*
  * Returns XET_CLI_OK, or XET_CLI_ERROR after printing the error.  Call
- * xet_cli_packer_free() also after an error.
+ * xet_cli_packer_free() even after an error.
  */
 int xet_cli_packer_init(xet_cli_packer_t *p, xet_cli_upload_t *upload);
 void xet_cli_packer_free(xet_cli_packer_t *p);

@@ -110,8 +110,9 @@ xet_cli_store_file(xet_cli_checker_t *c, xet_cli_job_t *job)
 
 
 /*
- * Reads the row with all its terms again, in one statement.  Sets *changed if
- * the row or its terms have changed.  A file that was deleted has no fault.
+ * Reads the row with all its terms again, in one statement.  Sets *changed to 1
+ * if the row or its terms have changed, else to 0.  Clears f->fault after a
+ * change, or if the file was deleted, which is not a fault.
  */
 
 static int

@@ -53,7 +53,7 @@ typedef struct {
     const uint8_t      *id;            /* points into the file */
     size_t              id_len;
 
-    /* the decoded bytes of a token key, else XET_KEY_LEN derived bytes */
+    /* token key: the decoded bytes; other keys: XET_KEY_LEN derived bytes */
     size_t              secret_len;
     uint8_t             secret[XET_KEY_SECRET_MAX];
 

@@ -321,8 +321,8 @@ typedef struct {
     xet_subtree_level_t   *levels;
     unsigned               nlevels;    /* 1 .. XET_MERKLE_LEVELS */
 
-    unsigned               at_start:1; /* the run begins the file */
-    unsigned               at_end:1;   /* the run ends the file */
+    unsigned               at_start:1; /* run starts at the file's start */
+    unsigned               at_end:1;   /* run ends at the file's end */
 } xet_subtree_t;
 
 
@@ -392,8 +392,8 @@ void xet_subtree_start(xet_subtree_builder_t *b, int at_start, int at_end);
  * Adds a leaf, or all leaves of the subtree s.  s is only read, and need not
  * come from this builder.  Errors: XET_NOMEM; XET_PLAN_DAMAGED when s is
  * inconsistent or does not fit its position in the run, or when anything
- * follows a subtree that ends the file.  After an error the builder must not
- * be used any more.
+ * follows a subtree that reaches the end of the file.  After an error the
+ * builder must not be used any more.
  */
 xet_status_t xet_subtree_add(xet_subtree_builder_t *b, const uint8_t *hash,
     uint64_t size);

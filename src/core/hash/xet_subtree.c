@@ -8,15 +8,15 @@
  * States:     each level of the tree keeps the nodes up to its first stable
  *             cut; at the start of a file, it needs no such cut.  Each later
  *             stable cut moves the groups before it to the level above, as one
- *             node per group.  If the run ends the file, each group moves as
- *             soon as it is complete.
+ *             node per group.  If the run reaches the end of the file, each
+ *             group moves as soon as it is complete.
  * Ownership:  the builder keeps nodes in arrays from the allocator, and uses
  *             them again for the next run.  A subtree has its own arrays.
  * Threads:    one at a time.
  *
- * In every subtree, each level but the top one has left nodes exactly if the
- * run does not begin the file, and right nodes exactly if it does not end the
- * file.  The top level has no right nodes.
+ * In every subtree, each level below the top level has left nodes exactly if
+ * the run starts after the start of the file, and right nodes exactly if the
+ * run ends before the end of the file.  The top level has no right nodes.
  */
 
 
@@ -458,8 +458,8 @@ xet_subtree_scan(const xet_subtree_builder_t *b, xet_subtree_row_t *row)
                 row->left = row->cut;
 
                 /*
-                 * the last of these three natural cuts is the first of the next
-                 * three
+                 * The next three natural cuts begin with the last of these
+                 * three, so the gap before this cut must not count again.
                  */
 
                 valid = 0;
@@ -478,9 +478,9 @@ xet_subtree_scan(const xet_subtree_builder_t *b, xet_subtree_row_t *row)
 
 
 /*
- * Groups the nodes between the left nodes and end.  Stops at a group that may
- * be incomplete; if rest is set, the remaining nodes make the last group of
- * their level instead.
+ * Groups the nodes of level i from index row->left up to end.  Stops at a group
+ * that may be incomplete; if rest is set, the remaining nodes form the last
+ * group of the level instead.
  */
 
 static xet_status_t
@@ -650,7 +650,10 @@ xet_subtree_append(xet_subtree_builder_t *b, unsigned i,
 }
 
 
-/* If the run ends the file, groups the remaining nodes of each level. */
+/*
+ * If the run reaches the end of the file, groups the remaining nodes of each
+ * level.
+ */
 
 static xet_status_t
 xet_subtree_close(xet_subtree_builder_t *b)

@@ -62,9 +62,12 @@ struct xet_known_s {
     uint32_t            free;
 
     xet_known_entry_t  *entries;
-    uint32_t           *buckets;       /* first of each chain, plus one */
+    uint32_t           *buckets;       /* first entry of each hash chain,
+                                          plus one; 0: empty chain */
     xet_known_xorb_t   *xorbs;
-    uint32_t           *names;         /* buckets of named xorbs, xorbs_max */
+    uint32_t           *names;         /* first named xorb of each hash
+                                          chain, plus one; 0: empty chain;
+                                          xorbs_max elements */
 
     unsigned            nkeys;
     uint8_t             keys[XET_KNOWN_KEYS][XET_HASH_LEN];

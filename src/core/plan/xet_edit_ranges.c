@@ -332,7 +332,7 @@ xet_edit_ranges_close(xet_edit_ranges_t *w)
     w->open = 0;
     w->stable = 0;
 
-    /* the gap ends the file when no dirty range is left */
+    /* without a further dirty range, the gap reaches the end of the file */
 
     xet_subtree_start(&w->gap, 0,
                       !xet_edit_ranges_is_dirty(w, w->position, w->size));

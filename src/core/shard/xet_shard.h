@@ -54,7 +54,10 @@ typedef enum {
 } xet_shard_kind_t;
 
 
-/* One record, decoded; only the members of its kind are set. */
+/*
+ * One record, decoded.  Only the members of its kind are set.  The comments
+ * name the kinds without the prefix XET_SHARD_REC_.
+ */
 
 typedef struct {
     xet_shard_kind_t  kind;
@@ -71,7 +74,7 @@ typedef struct {
     uint32_t          stored_size;     /* XORB; 0 from hf_xet */
 
     uint64_t          version;         /* HEADER */
-    uint64_t          footer_size;     /* HEADER; untrusted */
+    uint64_t          footer_size;     /* HEADER; not checked */
 } xet_shard_record_t;
 
 
@@ -119,8 +122,9 @@ typedef enum {
  *   - both bookends.
  *
  * It ignores everything after the second bookend (footers and lookup tables of
- * any client).  It checks neither the meaning, nor totals, offsets and sizes,
- * which clients fill with arbitrary values.
+ * any client).  It does not check what the records mean.  It does not check
+ * totals, offsets and sizes either, because clients fill them with arbitrary
+ * values.
  */
 
 typedef struct {

@@ -11,8 +11,8 @@
  *             of the body, or the beginning of a footer, the root of the tree
  *             is compared with the expected hash; then a footer is compared
  *             with the tables.
- * States:     the states of the parser.  The first error stays; feed and
- *             finish return it again.  Nothing may be fed after finish.
+ * States:     the states of the parser.  After the first error, feed and
+ *             finish keep returning it.  Nothing may be fed after finish.
  * Ownership:  one allocation of about 600 KiB, and the codec.  The tables use
  *             resident memory only as far as chunks fill them.  No length that
  *             the body declares causes an allocation, except in LZ4F (see

@@ -273,9 +273,9 @@ ngx_http_xet_closed(ngx_http_request_t *r, xet_scope_e scope,
 
 /*
  * Accepts a token as the password of basic authentication, which git and
- * browsers use.  Browsers add the password even to requests that a page of
- * another origin causes.  So such a token does not permit writes with an Origin
- * header, which only browsers send.
+ * browsers use.  Browsers add the password even to requests triggered by a page
+ * from another origin.  So a token sent as a password does not permit writes
+ * that have an Origin header, which only browsers send.
  */
 
 static ngx_int_t

@@ -407,7 +407,7 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
 
     r->err_status = 0;
 
-    /* after an error of its body filters, nginx must close the connection */
+    /* after an error in a body filter, nginx must close the connection */
 
     if (r->filter_finalize) {
         r->keepalive = 0;

@@ -191,7 +191,7 @@ extern const ngx_msec_t  ngx_http_xet_buckets[NGX_HTTP_XET_BUCKETS - 1];
 #define ngx_http_xet_level_at(symbol, i, v)                                   \
     (ngx_http_xet_cells[NGX_HTTP_XET_M_##symbol + (i)] = (uint64_t) (v))
 
-/* Sets a GAUGE of all workers. */
+/* Sets a GAUGE, which all workers share. */
 #define ngx_http_xet_gauge(symbol, v)                                         \
     ngx_http_xet_metrics_gauge(NGX_HTTP_XET_M_##symbol, v)
 

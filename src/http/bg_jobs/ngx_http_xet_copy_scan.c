@@ -3,8 +3,8 @@
  * Scans the copies of xorbs that have a row, in the order of the rows.
  *
  *     rows    (query)   fetches the next rows; the scan ends if there are none
- *     read    (thread)  reads a piece of a copy, and pauses to keep the rate,
- *                       until the whole copy is read
+ *     read    (thread)  reads a piece of a copy, and pauses to stay within the
+ *                       rate limit, until the whole copy is read
  *     judge             callback of the background job, for an intact or a
  *                       damaged copy
  *

@@ -12,7 +12,9 @@
 
 
 #define NGX_HTTP_XET_COPY_SCAN_ROWS  8
-#define NGX_HTTP_XET_COPY_SCAN_COPY_IDS  16    /* copies of a peer to try */
+
+/* The maximum number of copies of one xorb that are tried on one peer. */
+#define NGX_HTTP_XET_COPY_SCAN_COPY_IDS  16
 
 
 /* The first figures of each background job that scans copies. */

@@ -24,7 +24,7 @@
  * If the row of a xorb is missing, the file was deleted or has other terms
  * now.  The file is looked up again; if it still exists, reading continues
  * with the new terms.  The new terms refer to chunks with the same bytes, so
- * the bytes sent so far stay right.
+ * the bytes already sent remain valid.
  *
  * The memory of a request does not depend on the file: terms and chunk lists
  * are read in parts into the cursor, whose size is limited, and rows are freed

@@ -37,7 +37,11 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
     url->expires = ngx_http_xet_url_expires(xlcf);
     url->whole = (xlcf->url_mode == NGX_HTTP_XET_URL_CACHEABLE);
 
-    /* a cached slice of a copy can't contain several ranges */
+    /*
+     * With "xet_url_mode cacheable" or a bucket, caches serve data URLs from
+     * slices.  A response with several ranges can't be assembled from slices,
+     * so each URL has one range.
+     */
 
     url->group = (url->whole || (xmcf->store && xmcf->store->s3))
                  ? 1 : xlcf->url_ranges;

@@ -407,9 +407,9 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
 
 /*
- * Returns 1 if the caller must get no name spaces, not even the configured
- * ones.  If the token is limited to a repo, and was not issued by a Hub, sets
- * any_space and returns 0.
+ * Returns 1 if the caller must not be given any name space, not even a
+ * configured one.  If the token is limited to a repo, and was not issued by a
+ * Hub, sets any_space and returns 0.
  */
 
 static ngx_uint_t
@@ -421,9 +421,9 @@ ngx_http_xet_hub_nobody(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     /*
      * A token that is limited to a repo gives its holder access to the repo.
      * But a token issued by a Hub gives access to file data only, because an
-     * anonymous caller could get one while the repo was public.  Such a token
-     * does not make private repos visible, and an anonymous holder does not get
-     * the configured name spaces.
+     * anonymous caller could have obtained one while the repo was public.  Such
+     * a token does not make private repos visible, and gives an anonymous
+     * holder no access to the configured name spaces.
      */
 
     auth = hub->asked.any_store ? NULL : ngx_http_xet_auth(r);

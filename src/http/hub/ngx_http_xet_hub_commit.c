@@ -353,8 +353,8 @@ ngx_http_xet_hub_commit_header(ngx_http_xet_hub_commit_t *c,
 
 
 /*
- * Adds a file contained in the body.  Returns XET_AGAIN when enough bytes are
- * collected, to store these files together.
+ * Adds a file contained in the body.  Returns XET_AGAIN once enough bytes
+ * have been collected; the collected files are then stored together.
  */
 
 static xet_status_t

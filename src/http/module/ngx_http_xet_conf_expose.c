@@ -116,7 +116,7 @@ ngx_http_xet_conf_expose(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* Returns the first Hub that distinguishes its callers, or NULL. */
+/* Returns the first Hub whose responses depend on the caller, or NULL. */
 
 static ngx_http_xet_conf_location_t *
 ngx_http_xet_expose_hub(ngx_http_xet_main_conf_t *xmcf)
@@ -140,9 +140,9 @@ ngx_http_xet_expose_hub(ngx_http_xet_main_conf_t *xmcf)
 
 
 /*
- * Returns whether a Hub distinguishes its callers: by tokens, or by the user or
- * the owners that a front end has determined.  If everyone owns all name
- * spaces, the Hub does not distinguish callers.
+ * Returns whether the responses of a Hub depend on the caller.  A token, or the
+ * user or owners that a front end has determined, identify the caller.  If
+ * everyone owns all name spaces, the responses do not depend on the caller.
  */
 
 static ngx_uint_t

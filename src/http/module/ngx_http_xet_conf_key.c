@@ -381,9 +381,9 @@ ngx_http_xet_conf_wipe(ngx_str_t *s)
 
 
 /*
- * Derives the key for upload grants from a URL key if no key signs tokens.  In
- * this case everyone who can connect may upload, so any key that all nodes
- * share is sufficient.
+ * Derives the key for upload grants from a URL key if no token-signing key is
+ * configured.  In this case everyone who can connect may upload, so any key
+ * that all nodes share is sufficient.
  */
 
 ngx_int_t

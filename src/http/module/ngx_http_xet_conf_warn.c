@@ -1,7 +1,7 @@
 
 /*
- * Warnings of "nginx -t" about configurations that load but do not work as
- * intended.
+ * Warnings that "nginx -t" prints about configurations that load but do not
+ * work as intended.
  *
  * Each warning states the effect on clients and the correction.  The checks
  * warn only about definite errors.  They ignore values with variables, URLs of

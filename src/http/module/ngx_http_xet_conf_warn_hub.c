@@ -1,8 +1,9 @@
 
 /*
- * Warnings of "nginx -t" about a Hub.  The endpoint in the Hub's tokens must be
- * an API, and uploads to it must belong to the token's repo.  The location
- * named by "xet_hub_upstream" must exist.
+ * Warnings that "nginx -t" prints about a Hub.  The endpoint in the Hub's
+ * tokens must lead to a location with "xet_api", and uploads to this endpoint
+ * must belong to the token's repo.  The location named by "xet_hub_upstream"
+ * must exist.
  */
 
 #include "ngx_http_xet.h"

@@ -1,8 +1,9 @@
 
 /*
- * Warnings of "nginx -t" about a bucket as the store: a data location that
- * looks for xorbs in a folder, and files that workers can't read.  The master
- * reads these files first, usually as root, so nginx starts without an error.
+ * Warnings that "nginx -t" prints if the store is a bucket: about a data
+ * location that looks for xorbs in a folder, and about files that workers can't
+ * read.  The master reads these files first, usually as root, so nginx starts
+ * without an error.
  */
 
 #include "ngx_http_xet.h"
@@ -78,8 +79,8 @@ ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
 
 
 /*
- * Returns whether data URLs point to nginx: with "xet_data_mode proxy", or at
- * an edge, which has no "xet_api".
+ * Returns whether data URLs point to nginx, which is the case with
+ * "xet_data_mode proxy", or on an edge node, which has no "xet_api".
  */
 
 static ngx_uint_t

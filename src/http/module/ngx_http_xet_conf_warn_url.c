@@ -1,6 +1,6 @@
 
 /*
- * Warnings of "nginx -t" about URLs that do not lead to the data.
+ * Warnings that "nginx -t" prints about URLs that do not lead to the data.
  *
  * The URL of a xorb consists of "xet_url_base" and a path.  A request for the
  * URL reaches a server and a location of some nginx, and ends at a file below

@@ -601,8 +601,9 @@ ngx_http_xet_standby_answered(void *data, PGresult *res, ngx_int_t rc,
 
 
 /*
- * Returns the time from which ages are counted: now, or the time of the last
- * result of an unreachable primary.  Called only if there are samples.
+ * Returns the reference time for computing ages: now, or, if the primary is
+ * unreachable, the time of its last result or sample, whichever is later.
+ * Called only if there are samples.
  */
 
 static ngx_msec_t

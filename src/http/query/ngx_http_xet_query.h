@@ -514,7 +514,10 @@ int64_t ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask);
 ngx_int_t ngx_http_xet_query_leave(ngx_http_request_t *r, ngx_int_t rc,
     const u_char *upload, ngx_uint_t hub);
 
-/* Tests writes with write_probe; returns the values of ngx_http_xet_ask(). */
+/*
+ * Sends write_probe, which tests whether the database accepts writes.  Returns
+ * the same values as ngx_http_xet_ask().
+ */
 ngx_int_t ngx_http_xet_query_write_probe(ngx_http_xet_asked_pt handler,
     void *data);
 

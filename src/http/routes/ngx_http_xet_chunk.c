@@ -35,7 +35,8 @@ struct ngx_http_xet_chunk_s {
     ngx_http_xet_query_t  *query;
     ngx_http_xet_array_t   xorbs;              /* xorbs to advertise */
     xet_shard_footer_t     footer;
-    xet_hash_t             noise;             /* key of the noise, never sent */
+    xet_hash_t             noise;             /* secret key for the noise in
+                                                 place of hidden chunks */
     ngx_pool_t            *pool;
     xet_buf_t              buf;
     ngx_http_xet_store_t  *store;

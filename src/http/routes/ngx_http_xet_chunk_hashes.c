@@ -48,7 +48,7 @@ struct ngx_http_xet_hashes_s {
     ngx_uint_t              next;              /* next term for the core */
     ngx_http_xet_slices_t   window;
 
-    ngx_pool_t             *pool;              /* pool of windows and JSON */
+    ngx_pool_t             *pool;              /* memory of windows and JSON */
     xet_edit_ranges_t       edits;
     xet_buf_t               buf;
     xet_status_t            status;

@@ -435,9 +435,10 @@ ngx_http_xet_xorb_missing(ngx_http_request_t *r)
 
 
 /*
- * Sends 200, which is a promise like a dedup response: the client will refer to
- * the xorb without an upload.  Old clients do so after HEAD, too.  So the day
- * is recorded for the garbage collector before the 200 is sent.
+ * Sends 200.  Like a dedup answer, this is a promise: the client will refer to
+ * the xorb without uploading it.  Old clients do so after HEAD, too.  So before
+ * the 200 is sent, today's date is recorded for the xorb; the garbage collector
+ * needs this date.
  */
 
 static ngx_int_t

@@ -524,8 +524,8 @@ void ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan);
  * structure belongs to a job while the job runs, otherwise to the event loop.
  */
 
-#define NGX_HTTP_XET_ORPHANS_NAMES    256      /* size of the array names */
-#define NGX_HTTP_XET_ORPHANS_TAKEN    32       /* size of the array taken */
+#define NGX_HTTP_XET_ORPHANS_NAMES    256      /* elements of names[] */
+#define NGX_HTTP_XET_ORPHANS_TAKEN    32       /* elements of taken[] */
 #define NGX_HTTP_XET_ORPHANS_FOLDERS  256
 #define NGX_HTTP_XET_ORPHANS_QUARANTINE    (-1)     /* a pseudo-folder */
 
@@ -557,7 +557,7 @@ typedef struct {
 
     ngx_http_xet_orphan_t  names[NGX_HTTP_XET_ORPHANS_NAMES];
     ngx_uint_t             n;
-    ngx_uint_t             i;                  /* next index in names */
+    ngx_uint_t             i;                  /* next index in names[] */
 
     ngx_http_xet_orphan_t  taken[NGX_HTTP_XET_ORPHANS_TAKEN];
     ngx_uint_t             ntaken;

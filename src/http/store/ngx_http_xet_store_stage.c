@@ -6,8 +6,8 @@
  *              bucket checks length and checksum
  *     begin -> job: copies the object to an internal name, and removes the
  *              staged object
- *           -> job, XET_AGAIN -> ... -> job: the xorb is verified, and is a
- *              copy of the store
+ *           -> job, XET_AGAIN -> ... -> job: the xorb has been verified,
+ *              and is now a copy in the store
  *
  * The object is not trusted: all bytes are read and verified like those of an
  * upload.  The client may use the URL again at any time, and may request

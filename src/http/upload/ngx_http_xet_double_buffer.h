@@ -38,8 +38,8 @@ ngx_buf_t *ngx_http_xet_double_buffer_buf(ngx_http_request_t *r,
 
 /*
  * Copies bytes from [*pos, last) until the buffer being filled is full, and
- * moves *pos after the copied bytes.  Returns NGX_OK if all bytes were copied,
- * NGX_AGAIN if the buffer is full, NGX_ERROR if out of memory.
+ * advances *pos past the copied bytes.  Returns NGX_OK if all bytes were
+ * copied, NGX_AGAIN if the buffer is full, NGX_ERROR if out of memory.
  */
 ngx_int_t ngx_http_xet_double_buffer_copy(ngx_http_request_t *r,
     ngx_http_xet_double_buffer_t *p, u_char **pos, u_char *last);

@@ -60,8 +60,9 @@ typedef struct {
     ngx_uint_t             chunks;     /* chunks in all terms */
 
     ngx_http_xet_step_t    steps[NGX_HTTP_XET_TERM_BATCH_STEPS];
-    ngx_http_xet_ahead_t   segments;   /* reads segments and headers */
-    ngx_http_xet_ahead_t   hashes;     /* reads the other records */
+    ngx_http_xet_ahead_t   segments;   /* for segments and file headers */
+    ngx_http_xet_ahead_t   hashes;     /* for verification and metadata
+                                          records */
 } ngx_http_xet_term_batch_t;
 
 

@@ -63,7 +63,8 @@ typedef struct {
     size_t       buffer;               /* maximum bytes per read or write */
     uint32_t     connections;          /* maximum number that is kept
                                           open; 0: libcurl's default */
-    unsigned     proxy:1;              /* use the proxy of the environment */
+    unsigned     proxy:1;              /* use the proxy set in environment
+                                          variables */
 } xet_net_conf_t;
 
 

@@ -162,9 +162,10 @@ struct xet_s3_transfer_s {
     xet_net_request_t      net;
     const char            *headers[XET_S3_TRANSFER_HEADERS];  /* header lines */
     size_t                 nheaders;
-    unsigned char         *buf;        /* gets the body of a 2xx, or NULL */
+    unsigned char         *buf;        /* for the body of a 2xx, or NULL */
     size_t                 size;
-    size_t                 most;       /* maximum size of any other body */
+    size_t                 most;       /* maximum size of a body that is not
+                                          written to buf */
     uint64_t               deadline;   /* ms, by xet_s3_time_ms() */
     unsigned               again;      /* this is a retry */
 

@@ -44,7 +44,8 @@ struct xet_zt_sparse_s {
     unsigned                 strict:1;     /* container 2 */
     unsigned                 counted:1;    /* nonzeros is known */
     unsigned                 marked:1;     /* marks belong to the object */
-    unsigned                 large:1;      /* marks would exceed memory */
+    unsigned                 large:1;      /* marks exceed "memory" bytes, or
+                                              nonzeros is unknown */
     unsigned                 done;         /* roles of completed components */
     uint64_t                 nonzeros;
 

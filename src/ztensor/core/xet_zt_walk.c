@@ -303,7 +303,7 @@ xet_zt_index_find(const xet_zt_t *zt, const xet_zt_text_t *name)
     low = 0;
     high = info->index_n;
 
-    /* marks below low are at or before the name, marks from high on after */
+    /* marks below low are at or before the name; from high on, after it */
 
     while (low < high) {
         middle = (low + high) / 2;

@@ -68,10 +68,11 @@ struct ngx_http_xet_zt_verify_s {
     ngx_http_xet_zt_item_t   **order;          /* items, sorted by "at" */
     ngx_uint_t                 n;              /* number of items */
 
-    ngx_uint_t                 next;           /* index in order of the first
+    ngx_uint_t                 next;           /* index in order[] of the first
                                                   item without a report */
-    ngx_uint_t                 end;            /* index in order after the last
-                                                  item of the current read */
+    ngx_uint_t                 end;            /* index in order[] after the
+                                                  last item of the current
+                                                  read */
     uint64_t                   pos;            /* offset in the file of the
                                                   next byte to verify */
 
