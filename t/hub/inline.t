@@ -197,7 +197,7 @@ sub measure {
 SELECT coalesce(sum(calls), 0)
   FROM public.pg_stat_statements
  WHERE query ~ 'xet\.[a-z_]+\(' AND query !~
-       'xet\.(in_time|chore|tags_take|sweep|figures|quota_any|usage_settle)'
+       'xet\.(in_time|job_|copy_ids_take|sweep|figures|quota_any|usage_settle)'
 EOF_SQL
 	my ($now, $after) = counts();
 

@@ -613,7 +613,7 @@ SELECT coalesce(sum(calls), 0), coalesce(sum(shared_blks_hit
        + shared_blks_read), 0), coalesce(sum(wal_bytes), 0)
   FROM public.pg_stat_statements
  WHERE query ~ 'xet\.[a-z_]+\(' AND query !~
-       'xet\.(in_time|chore|copy_ids_take|sweep|figures|quota_any|usage_settle)'
+       'xet\.(in_time|job_|copy_ids_take|sweep|figures|quota_any|usage_settle)'
 EOF_SQL
 		user => 'postgres'))[0]);
 

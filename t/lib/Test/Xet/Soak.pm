@@ -54,7 +54,7 @@ sub new {
 	my $self = bless { %o, log => [], step => 0, answers => {},
 		again => [] }, $class;
 
-	my @chores = $self->draw_jobs();
+	my @jobs = $self->draw_jobs();
 
 	push @{ $self->{subjects} = [ @{ $self->{subjects} } ] }, 's'
 		if $self->{whole};
@@ -65,7 +65,7 @@ sub new {
 		locations => locations($o{mode},
 			$self->{whole}));
 
-	my $t = Test::Xet->new(%common, directives => $chores[0],
+	my $t = Test::Xet->new(%common, directives => $jobs[0],
 		pg_conf => 'max_connections = 120');
 	$t->token_key();
 	$t->write_file('www/include.html',
@@ -73,7 +73,7 @@ sub new {
 	$t->write_file('www/plain.html', 'plain');
 	$t->run();
 
-	my $other = Test::Xet->new(%common, directives => $chores[1],
+	my $other = Test::Xet->new(%common, directives => $jobs[1],
 		beside => $t);
 	$other->token_key();
 	$other->write_file("www/$_", $t->read_file("www/$_"))

@@ -32,26 +32,26 @@ sub draw_jobs {
 	my ($gc, $scrub) = ($rng->int(9), $rng->int(6));
 	my $rate = $rng->pick(qw/ 64k 1m 64m /);
 	my %without = %{ $self->{without} };
-	my @chores = ({}, {});
+	my @jobs = ({}, {});
 
 	for (0, 1) {
-		$chores[$_]{xet_gc} = 'on grace=0s interval=1s'
+		$jobs[$_]{xet_gc} = 'on grace=0s interval=1s'
 			if !$without{xet_gc} && ($gc == $_ || $gc == 2);
-		$chores[$_]{xet_scrub} = "on rate=$rate interval=1s"
+		$jobs[$_]{xet_scrub} = "on rate=$rate interval=1s"
 			if !$without{xet_scrub} && $scrub == $_;
 	}
 
 	$self->{whole} = $self->{mode} eq 'repo' && $rng->chance(50)
 		&& !$without{whole};
-	$self->{collects} = grep { $_->{xet_gc} } @chores;
+	$self->{collects} = grep { $_->{xet_gc} } @jobs;
 	$self->{chores} = join(', ', map { my $n = $_;
-		map { "$_ $chores[$n]{$_} in node $n" }
-			sort keys %{ $chores[$n] } } 0, 1);
+		map { "$_ $jobs[$n]{$_} in node $n" }
+			sort keys %{ $jobs[$n] } } 0, 1);
 	$self->{chores} .= ' with a location without repos' if $self->{whole};
 
-	$chores[1]{xet_gc} //= 'on grace=0s interval=366d rate=100000';
+	$jobs[1]{xet_gc} //= 'on grace=0s interval=366d rate=100000';
 
-	return @chores;
+	return @jobs;
 }
 
 # Returns the shipped configuration for audit logs and metrics, with all logs
