@@ -1039,7 +1039,7 @@ CREATE TABLE xet.hub_paths (
 CREATE INDEX hub_paths_folder
     ON xet.hub_paths (folder, repo_id, line, path, since);
 
--- tells whether any path still refers to a file
+-- finds whether any path still refers to a file
 
 CREATE INDEX hub_paths_hash ON xet.hub_paths (repo_id, hash)
     WHERE hash IS NOT NULL;

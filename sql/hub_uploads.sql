@@ -85,8 +85,8 @@ END;
 $$;
 
 
--- Tells a client how to send the files of a commit: empty files in the commit,
--- all other files before it, as LFS files.  body has the entries of the
+-- Returns how a client must send the files of a commit: empty files in the
+-- commit, all other files before it, as LFS files.  body has the entries of the
 -- response, each with the current oid of its path.  code is the commit, which
 -- the caller passes as rev for the other paths of the request.
 

@@ -76,9 +76,9 @@ $$;
 
 -- Makes a repo public or private, for administrators.
 --
--- The advisory lock is fair: this statement waits for the commits of shards in
--- progress, and later shards queue behind it.  Row locks are not fair: if
--- shards overlap in time, the statement could wait forever.
+-- The advisory lock is fair: this statement waits for shard commits in
+-- progress, and later shard commits wait for this statement.  With row locks,
+-- which are not fair, overlapping shard commits could block it forever.
 
 CREATE FUNCTION xet.repo_set_public(repo text, public boolean)
     RETURNS boolean

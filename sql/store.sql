@@ -200,7 +200,7 @@ AS $$
 $$;
 
 
--- Tells a server whether to start the daily sweep now, or to continue a sweep
+-- Returns whether a server must start the daily sweep now, or continue a sweep
 -- in progress; also returns the times of xet.orphans_from().  why is the reason
 -- not to sweep; empty if it need not be reported.  unsafe: it is unknown which
 -- copies may be removed, so xet.gc_copies() also returns no copies until an

@@ -274,7 +274,7 @@ $$;
 -- With a repo, also true if the repo or the subject had not sent the xorb
 -- before, since uploads of other users must not be revealed.
 --
--- If the xorb was stored before, the response tells it, and the sender will
+-- If the xorb was stored before, the response reports this, and the sender will
 -- refer to the xorb.  So the xorb is recorded as advertised, like a xorb in a
 -- dedup response.  The lock waits for a collector that is about to remove the
 -- xorb; the xorb is then inserted as new.

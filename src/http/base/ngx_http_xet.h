@@ -464,7 +464,7 @@ ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
  */
 
 /*
- * Sends {"error":{"code":…,"message":…}}, or calls ctx->refuse to send another
+ * Sends {"error":{"code","message"}}, or calls ctx->refuse to send another
  * format, and logs a line.  Responses with status 429 or 5xx, except 501, have
  * a Retry-After header.
  */
