@@ -306,8 +306,8 @@ sub load {
 		map { ($after[$_] - $before[$_]) / $n } 0 .. $#after ] };
 }
 
-# Returns the transactions per second of pgbench.  A commit is one transaction
-# with all its statements.
+# Returns the transactions per second of pgbench.  A transaction is one run of
+# the script $sql; the script of a Hub commit has several statements.
 
 sub bare {
 	my ($sql, $c) = @_;

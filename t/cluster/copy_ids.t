@@ -180,7 +180,8 @@ is($early->response('PUT', timeout => 20)->{status}, 0,
 $early->close();
 is($t->sql('SELECT count(*) FROM xet.files'), $files, 'nothing is stored');
 
-# more early uploads than the copy ids of one block, while PostgreSQL is slow
+# more uploads than one block has copy ids arrive before the worker has its
+# first block, while PostgreSQL is slow
 
 $t->sql('ALTER FUNCTION xet.copy_ids_take() RENAME TO copy_ids_take_quickly');
 $t->sql('CREATE FUNCTION xet.copy_ids_take() RETURNS bigint LANGUAGE plpgsql AS'

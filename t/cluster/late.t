@@ -105,7 +105,7 @@ is(join(' ', map { $_->response('POST')->{status} } @c),
 	'waiting clients are served');
 ok(!$_->[4]->(), "$_->[0]: is changed") for @acts;
 
-# a short stop has no effect
+# if the sessions stop for only a second, they skip no statement
 
 frozen(1, sub {
 	@c = (begin('POST', '/api/models/me/r/branch/short', '{}'));

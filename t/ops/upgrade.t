@@ -169,7 +169,8 @@ is_deeply($t->download($file->{hash}, size => length($data))->{errors}, [],
 	'compatible: a file');
 
 # --------------------------------------------------------------------------
-# refused: a migration that was changed, and an older folder
+# refused: a migration that was changed, and the migrations folder of an older
+# release
 
 my $next = migration($two, 'next');
 my $was = slurp($next);

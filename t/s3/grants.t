@@ -211,7 +211,8 @@ is($c->response('POST')->{status}, 200, 'changed: commit');
 is(object($attack), $attack->{bytes}, 'changed: what was verified');
 $fault->clear();
 
-# several concurrent commits, and the URL is used between them
+# while four commits of one grant run, the client uploads to its URL again, and
+# the staged bytes change
 
 my $twice = make_xorb(mix(6, 700000));
 

@@ -17,7 +17,8 @@
  *     HASH SIZE                   its chunks
  *     .
  *
- * AT_START and AT_END are 0 or 1.  An error is a line {"error":"..."}.
+ * AT_START and AT_END are 1 if the leaves begin or end the file, otherwise 0.
+ * An error is a line {"error":"..."}.
  */
 
 

@@ -813,7 +813,7 @@ test_place(void)
 }
 
 
-/* Tests the published file, split at two places. */
+/* Tests a reference file: two subtrees, with single leaves between them. */
 
 static void
 test_file(void)

@@ -294,7 +294,10 @@ test_fragments(void)
     xet_ok(take_in(s, mixed, len, MIB, &state, 1, &res), "in long runs");
     xet_ok(res.info.new_size < len * 6 / 10, "what is known is not stored");
 
-    /* runs of four known chunks, after an interrupted ingest of the file */
+    /*
+     * runs of four chunks are too short to become terms, unless the chunks are
+     * known from an interrupted ingest
+     */
 
     xet_chunker_init(&c, s->suite);
     len = 0;

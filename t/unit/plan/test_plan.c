@@ -353,7 +353,7 @@ test_contradictions(void)
     xet_is_u64(xet_plan_finish(&p), XET_PLAN_CHANGED, "two copies of a xorb");
     xet_test_pool_free(&pool);
 
-    /* two xorbs are independent; out of memory */
+    /* terms of xorbs 1, 2 and again 1; every allocation fails once */
 
     xet_test_term(packed, 1, 0, 0, 10);
     xet_test_term(packed + XET_TERM_LEN, 2, 0, 0, 10);

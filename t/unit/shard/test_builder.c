@@ -425,8 +425,8 @@ test_block(void)
 
 
 /*
- * Tests a list in which only chunks 2 and 4 of 0 to 4 are seen; chunk 5 is
- * marked as seen, but does not exist.
+ * Tests a list of chunks 0 to 4, of which only 2 and 4 may be reported.  The
+ * second range of "seen" also includes chunk 5, which does not exist.
  */
 
 static void

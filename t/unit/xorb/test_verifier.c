@@ -20,7 +20,7 @@
 
 typedef struct {
     xet_status_t          status;
-    uint64_t              stored;      /* bytes that feed reported */
+    uint64_t              stored;      /* sum of feed()'s *stored */
     xet_xorb_info_t       info;        /* without the tables */
     uint32_t              tables;      /* checksum of the tables */
 } verdict_t;

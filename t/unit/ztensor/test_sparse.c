@@ -254,7 +254,10 @@ test_cases(void)
 
             for (k = 0; k < 6; k++) {
 
-                /* if the number of coordinates is unknown, values come first */
+                /*
+                 * two components have only orders 0 and 2; order 2 has the
+                 * coordinates first, which fails if their number is unknown
+                 */
 
                 if ((object.n == 2 && (orders[k][0] == 2
                                        || orders[k][1] == 2))

@@ -97,7 +97,8 @@ sub scope {
 	return substr($date, 0, 8) . "/$o->{region}/s3/aws4_request";
 }
 
-# Returns the headers to sign: names in lower case, without the loose headers.
+# Returns the headers to sign: names in lower case.  Headers that are
+# listed in $o->{loose} are sent, but not signed.
 
 sub signed_headers {
 	my ($o, %headers) = @_;

@@ -87,8 +87,9 @@ sub expect {
 		grep { !$used{$_} } sort keys %$lines;
 }
 
-# Returns undef if the route needs no token, or changes data with only the read
-# permission: such a route needs a line in the table.
+# Returns the expectation that follows from the permission of a route.  Returns
+# undef if the route needs no token, or changes data with only the read
+# permission: such a route needs a line in the table of expectations.
 
 sub by_right {
 	my ($self, $kind, $route, $method) = @_;

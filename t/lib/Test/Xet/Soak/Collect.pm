@@ -161,9 +161,9 @@ sub copies {
 	return @files;
 }
 
-# Returns the id of the row of a xorb with this hash, or ''.  The hash of a
-# chunk that is also a xorb is the name of that xorb, so knowing it proves
-# nothing.
+# Returns the id of the row of a xorb with this hash, or ''.  A xorb of
+# one chunk has the hash of the chunk, so a caller who knows that hash need not
+# have the xorb's bytes.
 
 sub name_known {
 	my ($self, $hash) = @_;

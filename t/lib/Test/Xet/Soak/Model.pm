@@ -138,7 +138,8 @@ sub see {
 		if $self->is_whole($subject) || $state ne 'no';
 }
 
-# Returns the hashes of the files that a subject sees, or may see.
+# Returns the hashes of the files with this state for a subject; by default,
+# with state "yes" or "maybe".
 
 sub seen {
 	my ($self, $subject, $state) = @_;

@@ -868,9 +868,9 @@ sub op_grant {
 			unless $self->{model}->has($subject,
 				@{ $xorb->{chunks} });
 
-		# the subject sends nothing now, so the xorb must exist; a PUT
-		# of its bytes may have repaired it without the model's
-		# knowledge
+		# with 200 the client does not upload the xorb, so the server
+		# must have an intact copy; an earlier PUT may have repaired
+		# the copy without the model's knowledge
 
 		my $damage = $self->{model}{damage}{$xorb->{hash}};
 
