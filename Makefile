@@ -392,7 +392,8 @@ $(BUILD)/asan/xet: $(CLI_SRCS:%.c=$(BUILD)/asan/%.o) \
 	$(Q)$(CC) $(ASAN_CFLAGS) -o $@ $^ $(CORE_LIBS) $(CLI_LIBS) -lpthread
 
 
-# New inputs that libFuzzer finds stay under BUILD; pick from them by hand.
+# New inputs that libFuzzer finds stay under BUILD.  To keep an input, copy it
+# to t/fuzz/corpus by hand.
 
 fuzz: $(FUZZ_BINS)
 	@for bin in $(FUZZ_BINS); do \

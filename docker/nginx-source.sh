@@ -49,9 +49,10 @@ set -- -qq -o Dir::Etc::SourceList=/dev/null \
 
 # The packaged version is tried first.  A mirror may lack the source of a
 # security update; then another revision of the same nginx version is used,
-# which is sufficient, since the resulting build is self-contained.  The last
-# choice is the source archive of nginx itself (*.orig.tar): mirrors keep it
-# longest, and apt has already downloaded and verified it by then.
+# which is sufficient, since nginx is compiled from these sources, and need not
+# match the packaged binary.  The last choice is the source archive of nginx
+# itself (*.orig.tar): mirrors keep it longest, and apt has already downloaded
+# and verified it by then.
 
 original()
 {

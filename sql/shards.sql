@@ -285,9 +285,9 @@ $$;
 
 
 -- Locks the known files of one batch until the commit, which excludes the
--- collector and deletions.  If "held" is set, also holds the files for the
--- store.  Raises XT003 if a file was deleted since it was looked up.  For the
--- settings see xet.shard_known().
+-- collector and deletions.  If "held" is set, also sets the held flag of the
+-- files, so that they stay in use without a repo.  Raises XT003 if a file was
+-- deleted since it was looked up.  For the settings see xet.shard_known().
 
 CREATE FUNCTION xet.shard_stay(hashes bytea[], held boolean)
     RETURNS void

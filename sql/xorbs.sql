@@ -1,5 +1,5 @@
--- Functions for xorbs: their chunk lists, the callers who may name them, their
--- copies, and dedup.
+-- Functions for xorbs: chunk lists, copies, dedup, and records of the repos and
+-- subjects that may refer to a xorb in a shard.
 
 
 -- Returns parts of the chunk lists of xorbs, one row per element of the

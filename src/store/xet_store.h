@@ -209,7 +209,7 @@ struct xet_store_ops_s {
     xet_status_t  (*size)(xet_store_reader_t *reader,
                           xet_store_error_t *error);
 
-    /* reads exactly len bytes; XET_DONE: the name has been removed */
+    /* reads exactly len bytes; XET_DONE: failed, the file was removed */
     xet_status_t  (*read)(xet_store_reader_t *reader, void *buf, size_t len,
                           uint64_t offset, xet_store_error_t *error);
 

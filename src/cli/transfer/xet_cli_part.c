@@ -502,7 +502,10 @@ xet_cli_part_ready(xet_cli_part_t *p, uint64_t size, int sync)
 {
     int  rc;
 
-    /* a waiting part may still be resumed, which needs its records */
+    /*
+     * without sync, the part is renamed later; if this run stops before, the
+     * next run needs the records to resume
+     */
 
     rc = sync ? XET_CLI_OK : xet_cli_part_flush(p);
 

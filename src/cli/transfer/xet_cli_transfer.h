@@ -410,7 +410,8 @@ struct xet_cli_range_fetch_s {
 
 
 /*
- * Skips kept chunks at the start of the range, and passes them to the handler.
+ * Skips the chunks at the start of the range that an earlier run has kept, and
+ * passes them to the handler.
  * Returns XET_CLI_OK, or the exit code of the handler.
  */
 int xet_cli_range_fetch_skip(xet_cli_range_fetch_t *u,

@@ -64,8 +64,8 @@ typedef struct {
     int                     running;       /* a run is in progress */
     int                     held;          /* a server is working on it */
     int                     begun;         /* started since the request */
-    char                    note[256];     /* why the run waits, or what the
-                                              run has left */
+    char                    note[256];     /* why the run waits, or what it
+                                              left undone */
 
     uint64_t                n[XET_CLI_GC_N];
     uint64_t                before[XET_CLI_GC_DONE];

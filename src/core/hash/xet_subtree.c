@@ -421,8 +421,8 @@ xet_subtree_settle(xet_subtree_builder_t *b, unsigned i)
  *     at least merge_min nodes.
  *
  * So the nodes before a stable cut can be grouped as soon as the cut is seen,
- * and are not needed on their level any more.  The last cut found is the last
- * stable cut of the run.
+ * and are not needed on their level any more.  The last stable cut that is
+ * found determines the returned end.
  */
 
 static size_t

@@ -181,8 +181,8 @@ typedef struct {
     unsigned              ask:1;       /* query the caller about chunks */
     uint32_t              ahead;       /* chunks cut ahead of storing, >= 1 */
     uint32_t              known;       /* maximum number of known chunks */
-    const uint64_t       *seed;        /* see xet_known_create(); NULL
-                                          when all hashes were verified */
+    const uint64_t       *seed;        /* for xet_known_create(); may be NULL
+                                          if all known hashes are verified */
     unsigned              thrifty:1;   /* see "thrifty" in xet_ingest.c */
     xet_xorb_write_pt     write;       /* receives the xorb's chunk region */
     xet_ingest_term_pt    term;        /* receives terms of complete xorbs */

@@ -656,7 +656,7 @@ typedef struct {
     const xet_range_t     *dirty;      /* current or next dirty range */
     const xet_range_t     *dirty_end;
 
-    unsigned               open:1;     /* the last window has not ended */
+    unsigned               open:1;     /* the last edit has no end yet */
     unsigned               stable;     /* clean stable chunks in a row, <= 2 */
 
     /* the result, complete after finish */

@@ -22,7 +22,8 @@
  * bits are the number of the term, and the other bits determine the order.
  * No two keys are equal, so the sort can be in place.  Then the array holds
  * ranges, each as the two terms where it begins and ends; a range overwrites
- * keys that have been read.
+ * keys that have been read.  The fields and their widths in bits, for the first
+ * sort (by xorb), for the second sort (by first use), and for a range:
  *
  *     by xorb    | 4 bytes of its hash 32    | term 25 |
  *     by use     | first term of the xorb 25 | chunk 13 | term 25 |

@@ -273,10 +273,11 @@ void xet_shard_build_footer(xet_buf_t *b, const xet_shard_footer_t *f);
  * by its keyed hash (docs/protocol.md, dedup answers).  In the footer a key of
  * zeros means plain hashes, so pass NULL for such a key.
  *
- * If xorb->seen is not NULL (see xet_plan.h), the chunks after the last seen
- * chunk are omitted.  Every other chunk that is not seen is replaced by noise:
- * the mean length of chunks, and a hash of the xorb hash and the chunk's
- * number, keyed with xorb->noise.  In this case key must not be NULL.
+ * If xorb->seen is not NULL, it lists the "seen" chunks, which may be reported
+ * (see xet_plan.h).  Then the chunks after the last seen chunk are omitted.
+ * Every other chunk that is not seen is replaced by noise: the mean length of
+ * chunks, and a hash of the xorb hash and the chunk's number, keyed with
+ * xorb->noise.  In this case key must not be NULL.
  */
 void xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
     const uint8_t *key);

@@ -29,7 +29,7 @@
 #define NGX_HTTP_XET_COPY_SCAN_UNREADS    8
 #define NGX_HTTP_XET_COPY_SCAN_LIMIT_MIN  (64 * 1024)
 #define NGX_HTTP_XET_COPY_SCAN_LIMIT_MAX  (4 * 1024 * 1024)
-#define NGX_HTTP_XET_COPY_SCAN_DRY        10        /* slow peer's delay, ms */
+#define NGX_HTTP_XET_COPY_SCAN_DRY        10        /* wait for slow peer, ms */
 #define NGX_HTTP_XET_COPY_SCAN_COPY       4096      /* bytes added per copy */
 
 

@@ -660,7 +660,7 @@ ngx_http_xet_parts_pump(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 
         if (p->sent) {
 
-            /* while a job runs, write events come through the task */
+            /* while a job is pending, the task calls the write handler */
 
             handler = ngx_http_xet_task_busy(r)
                       ? NULL : ngx_http_xet_parts_write_handler;

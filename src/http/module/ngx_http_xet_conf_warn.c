@@ -26,7 +26,9 @@
 #define NGX_HTTP_XET_FOOTER_MAX  (3 * 1024 * 1024)
 #define NGX_HTTP_XET_SHARD_MAX   (64 * 1024 * 1024)
 
-#define NGX_HTTP_XET_LINE_ROOM   512           /* bytes of the rest of a line */
+/* Bytes of a request or header line besides its arguments or token. */
+#define NGX_HTTP_XET_LINE_ROOM   512
+
 #define NGX_HTTP_XET_ARG_LEN     (sizeof("file_id=&") - 1 + XET_HASH_STR_LEN)
 #define NGX_HTTP_XET_RANGE_LEN   22            /* bytes for one range */
 

@@ -45,7 +45,7 @@
 
 typedef struct {
     uint64_t                   asked;          /* time of the last query, ms */
-    uintptr_t                  ticket;         /* ticket of the last query */
+    uintptr_t                  ticket;         /* number of the last query */
     uint64_t                   waiting;        /* a result is expected */
 } ngx_http_xet_due_t;
 

@@ -13,10 +13,10 @@
  *     done      requests the next slices or terms, or sends the response
  *
  * Memory: a window of terms, a window of chunk lists, and the result.  Limits
- * for nodes and unchanged terms bound the JSON of the result: 7 MB for one
- * range, and 15 MB for a thousand ranges.  Usual files have a few dozen nodes
- * per range; a file with long runs of the same chunk may have a node for each
- * chunk.  The state belongs to the thread while a job runs, otherwise to the
+ * for Merkle nodes and unchanged terms bound the JSON of the result: 7 MB for
+ * one range, and 15 MB for a thousand ranges.  Usual files have a few dozen
+ * nodes per range; a file with long runs of the same chunk may have a node for
+ * each chunk.  The state belongs to the thread while a job runs, otherwise to the
  * event loop.
  */
 

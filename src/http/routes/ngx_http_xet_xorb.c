@@ -50,7 +50,7 @@ struct ngx_http_xet_xorb_head_s {
 
     unsigned                grant:1;           /* 1: this is a grant request */
 
-    /* the xorb is already recorded as advertised today, see xorb_get */
+    /* already recorded that a client was told today that the xorb exists */
     unsigned                recorded:1;
 };
 

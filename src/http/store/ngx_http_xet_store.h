@@ -98,7 +98,7 @@ typedef struct {
     uint64_t               made;               /* set by commit, see above */
 
     unsigned               digested:1;         /* compute the checksum */
-    unsigned               claimed:1;         /* xorb was set before the data */
+    unsigned               claimed:1;         /* xorb set before 1st write */
     unsigned               committed:1;        /* a copy may exist */
     unsigned               kept:1;             /* the copy stays after close */
 } ngx_http_xet_temp_t;

@@ -639,9 +639,9 @@ ngx_http_xet_body_finish(ngx_http_xet_body_t *body)
 
 
 /*
- * Copies data at once when the last filter of the chain has added it.  nginx
- * reuses a buffer as soon as the buffer is consumed, so a consumed buffer must
- * not stay in the list.
+ * Passes "in" to the next filters, the last of which adds it to rb->bufs, and
+ * takes the data from rb->bufs immediately.  nginx reuses a buffer as soon as
+ * the buffer is consumed, so a consumed buffer must not stay in rb->bufs.
  */
 
 static ngx_int_t

@@ -38,7 +38,8 @@
 #define NGX_HTTP_XET_BATCH_SIZE   (1024 * 1024)
 #define NGX_HTTP_XET_CHUNK_WORTH  512          /* cost of verifying a chunk, in
                                                   bytes of the upload limit */
-#define NGX_HTTP_XET_SEEN         64           /* entries; a power of two */
+#define NGX_HTTP_XET_SEEN         64           /* size of the array "seen";
+                                                  a power of two */
 #define NGX_HTTP_XET_LOOKS        64           /* copies checked at once */
 
 /*

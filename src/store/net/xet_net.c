@@ -303,9 +303,9 @@ xet_net_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
 
 
 /*
- * Called when libcurl is about to send the request.  If a kept connection ends
- * before any response, libcurl sends the request again by itself, even though
- * the server may have processed the first try.
+ * Counts the tries: libcurl calls this before it sends the request.  If a kept
+ * connection ends before any response, libcurl sends the request again by
+ * itself, even though the server may have processed the first try.
  */
 
 static int

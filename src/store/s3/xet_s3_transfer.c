@@ -258,7 +258,7 @@ xet_s3_transfers_run(void *data)
 }
 
 
-/* Starts queued transfers while connections are free; returns stop. */
+/* Starts queued transfers while connections are free; returns ts->stop. */
 
 static int
 xet_s3_transfers_take(xet_s3_transfers_t *ts, uint64_t now,

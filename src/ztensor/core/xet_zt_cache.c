@@ -9,12 +9,12 @@
  * Ownership:  a restored record owns copies of all its data.
  * Threads:    any.
  *
- * Integers are little-endian.  The saved bytes begin with the version of their
- * format, the rules and the size of the file.  They end with a hash of all
- * preceding bytes, which detects damage.  Forged bytes with a correct hash
- * must still pass the checks of xet_zt_load_sane(): marks are inside the
- * manifest and ascend.  A walk that starts at a mark parses the manifest like
- * any untrusted input.
+ * Integers are little-endian.  The saved bytes begin with the format version,
+ * the revision and limits of the checks, and the size of the file.  They end
+ * with a hash of all preceding bytes, which detects damage.  Forged bytes with
+ * a correct hash must still pass the checks of xet_zt_load_sane(): marks (the
+ * positions where reading can start) are inside the manifest and ascend.  A
+ * walk that starts at a mark parses the manifest like any untrusted input.
  *
  * A result other than XET_OK is saved as the code of the status, because the
  * numbers of statuses change between versions.  The status of a report is

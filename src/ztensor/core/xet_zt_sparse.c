@@ -9,8 +9,9 @@
  *             are equal; the 1.1 specification lacks these two rules.
  * States:     the components of an object are checked one after the other;
  *             "done" contains the roles of completed components.
- * Ownership:  the memory for marks is allocated when an object needs it, and
- *             reused for later objects.
+ * Ownership:  the array "marks" (one bit per index, or one cell number per
+ *             element) is allocated when an object needs it, and reused for
+ *             later objects.
  * Threads:    one at a time.
  *
  * A component may be larger than memory, so its bytes are read once, in order.
@@ -43,7 +44,7 @@ struct xet_zt_sparse_s {
     uint64_t                 index;        /* number of the object */
     unsigned                 strict:1;     /* container 2 */
     unsigned                 counted:1;    /* nonzeros is known */
-    unsigned                 marked:1;     /* marks belong to the object */
+    unsigned                 marked:1;     /* marks[] is in use for object */
     unsigned                 large:1;      /* marks exceed "memory" bytes, or
                                               nonzeros is unknown */
     unsigned                 done;         /* roles of completed components */
