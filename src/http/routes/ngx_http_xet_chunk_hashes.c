@@ -16,8 +16,8 @@
  * for Merkle nodes and unchanged terms bound the JSON of the result: 7 MB for
  * one range, and 15 MB for a thousand ranges.  Usual files have a few dozen
  * nodes per range; a file with long runs of the same chunk may have a node for
- * each chunk.  The state belongs to the thread while a job runs, otherwise to the
- * event loop.
+ * each chunk.  The state belongs to the thread while a job runs, otherwise to
+ * the event loop.
  */
 
 #include "ngx_http_xet.h"
