@@ -1,9 +1,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-"""Tests packages built on huggingface_hub, and its older releases, with a Hub.
-Prints a row for each operation (hub_row.py).
+"""Tests packages built on huggingface_hub with a Hub.  Prints a row for each
+operation (hub_row.py).
 
-    hub_data.py datasets|transformers|safetensors|older FOLDER
+    hub_data.py datasets|transformers|safetensors FOLDER
 """
 
 import json
@@ -163,48 +163,6 @@ def safetensors():
     row("safe_open of hf_hub_download", opened, [[1, 2], [3, 4]])
 
 
-def older():
-    """Tests an older release; upload_large_folder was removed in 2.0."""
-
-    path = folder + "/large"
-
-    for i in range(30):
-        os.makedirs(path + "/%d" % (i % 3), exist_ok=True)
-
-        with open(path + "/%d/%d.bin" % (i % 3, i), "wb") as f:
-            f.write(os.urandom(20000))
-
-    def same(root):
-        for i in range(30):
-            name = "/%d/%d.bin" % (i % 3, i)
-
-            with open(path + name, "rb") as a, open(root + name, "rb") as b:
-                if a.read() != b.read():
-                    return name
-
-        return "same"
-
-    row("whoami", lambda: api.whoami()["name"], "me")
-    row("create_repo", lambda: api.create_repo("me/old").repo_id, "me/old")
-
-    if hasattr(api, "upload_large_folder"):
-        row("upload_large_folder", lambda: api.upload_large_folder(
-            repo_id="me/old", repo_type="model", folder_path=path))
-    else:
-        row("upload_folder", lambda: api.upload_folder(
-            repo_id="me/old", folder_path=path))
-
-    row("list_repo_files", lambda: len(api.list_repo_files("me/old")), 30)
-    row("snapshot_download", lambda: same(snapshot_download("me/old")),
-        "same")
-    row("upload_file", lambda: api.upload_file(
-        path_or_fileobj=b"x", path_in_repo="x y.txt",
-        repo_id="me/old").oid, is_id)
-    row("hf_hub_download", lambda: os.path.getsize(
-        hf_hub_download("me/old", "x y.txt")), 1)
-    row("delete_repo", lambda: api.delete_repo("me/old"))
-
-
 {"datasets": datasets, "transformers": transformers,
- "safetensors": safetensors, "older": older}[command]()
+ "safetensors": safetensors}[command]()
 end()

@@ -7,14 +7,16 @@
 # three releases of the ztensor package.  "kubernetes" gets the validator for
 # docker/kubernetes, and s3/moto gets one of the S3 test stores, by s3_setup.sh.
 #
-# If the second argument is "all", the script also installs the older releases
-# for "make clients", and xtool if there is a cargo.  An installed client is not
+# If the second argument is "all", the script also installs what "make clients"
+# needs: older releases, OpenDAL, node-llama-cpp, with cargo xtool and two
+# releases of hf-hub, and with go a package in Go.  An installed client is not
 # installed again: "newest" is the newest release at that time.
 #
 # Needs python3-venv, node and npm.
 
 set -eu
 
+here=$(dirname "$0")
 build=${1:-build}
 what=${2:-test}
 
@@ -66,6 +68,71 @@ install_newer_node()
 }
 
 
+# Builds t/clients/hub_rust/$2.rs with release $1 of the crate hf-hub and its
+# options $3.
+
+install_rust()
+{
+    crate=$build/clients/hf-hub-$1
+
+    [ ! -x "$crate/client" ] && command -v cargo > /dev/null || return 0
+
+    mkdir -p "$crate/src"
+    cp "$here/hub_rust/$2.rs" "$crate/src/main.rs"
+
+    cat > "$crate/Cargo.toml" << END
+[package]
+name = "client"
+version = "0.0.0"
+edition = "2021"
+
+[dependencies.hf-hub]
+version = "=$1"
+$3
+
+[profile.dev]
+debug = false
+END
+
+    (cd "$crate" && cargo build -q && mv target/debug/client . \
+        && rm -rf target) || echo "hf-hub $1: not built" >&2
+}
+
+
+install_go()
+{
+    module=$build/clients/hub_go
+
+    [ ! -x "$module/client" ] && command -v go > /dev/null || return 0
+
+    rm -rf "$module"
+    mkdir -p "$module"
+    cp "$here/hub_go.go" "$module/main.go"
+
+    (cd "$module" && go mod init client \
+        && go get github.com/gomlx/go-huggingface/hub@v0.3.1 \
+        && go build -o client .) > "$module.log" 2>&1 \
+        || echo "go-huggingface: not built, see $module.log" >&2
+}
+
+
+# Its command "pull" needs none of the programs that its optional packages and
+# its scripts install.
+
+install_llama()
+{
+    llama=$build/clients/node-llama-cpp
+
+    [ -d "$llama/node_modules/node-llama-cpp" ] && return
+
+    mkdir -p "$llama"
+    (cd "$llama" && npm init -y > /dev/null \
+        && npm install --silent --no-fund --no-audit --ignore-scripts \
+            --omit=optional node-llama-cpp) \
+        || echo "node-llama-cpp: not installed" >&2
+}
+
+
 exec < /dev/null
 
 install_python "$build/venv" hf_xet hf_xet
@@ -89,7 +156,7 @@ install_python "$build/kubernetes" kubernetes-validate kubernetes_validate \
 
 # for Test::Xet::S3
 
-sh "$(dirname "$0")/s3_setup.sh" "$build" moto
+sh "$here/s3_setup.sh" "$build" moto
 
 install_python "$build/clients/huggingface_hub" huggingface_hub \
     huggingface_hub
@@ -136,13 +203,23 @@ then
         || echo "xtool: not built" >&2
 fi
 
-# for hub_matrix.pl: releases that still have upload_large_folder()
+# for hub_matrix.pl: releases of each year and each major version; those from
+# 0.25 to 1.33 have upload_large_folder()
 
-for version in 0.36.2 1.33.0; do
+for version in 0.16.4 0.20.3 0.25.2 0.33.4 0.36.2 1.0.1 1.27.0 1.33.0 2.0.0; do
     install_python "$build/clients/huggingface_hub-$version" \
         "huggingface_hub==$version" huggingface_hub \
         || echo "huggingface_hub $version: not installed" >&2
 done
+
+install_python "$build/clients/opendal" opendal opendal \
+    || echo "opendal: not installed" >&2
+
+install_rust 0.4.3 read 'default-features = false
+features = ["ureq", "rustls-tls"]'
+install_rust 1.0.0 write 'features = ["blocking"]'
+install_go
+install_llama
 
 # Skips an old release that has no wheel for a new Python.
 

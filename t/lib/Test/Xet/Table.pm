@@ -198,8 +198,8 @@ sub program {
 	return $printed;
 }
 
-# Runs a script of t/clients that reports its rows itself, see hub_row.py;
-# returns the rows that have passed.
+# Runs a script of t/clients, or a compiled program without a script, that
+# reports its rows itself, see hub_row.py; returns the rows that have passed.
 
 sub script {
 	my ($self, $name, $o, $program, $script, @args) = @_;
@@ -211,8 +211,9 @@ sub script {
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	open(my $fh, '-|', 'sh', '-c', 'exec "$@" 2>> "$0"', $errors,
-		client_limit(), $program, root() . "/t/clients/$script",
-		@args) or die "$program: $!\n";
+		client_limit(), $program,
+		defined($script) ? root() . "/t/clients/$script" : (), @args)
+		or die "$program: $!\n";
 
 	while (defined(my $line = <$fh>)) {
 		my $row = eval { JSON::PP::decode_json($line) };
