@@ -128,12 +128,27 @@ PORT ?=		8080
 
 # ---------------------------------------------------------------------------
 
-ROOT :=		$(CURDIR)
-OUT :=		$(abspath $(BUILD))
+# make and configure do not support blanks in paths: see docker/paths.sh
+
+GIVEN :=	$(BUILD)
+PATHS :=	$(shell sh docker/paths.sh '$(subst ','\'',$(GIVEN))')
+ROOT :=		$(word 1,$(PATHS))
+OUT :=		$(word 2,$(PATHS))
+
+override BUILD := $(word 3,$(PATHS))
+
+ifneq ($(words $(PATHS)),3)
+$(error docker/paths.sh failed)
+endif
+
 MODULE :=	$(OUT)/nginx/ngx_http_xet_module.so
 
 export XET_BUILD := $(OUT)
 export NGINX_SRC
+
+# Only the module is built by nginx's Makefile, which needs none of these lists.
+
+ifneq ($(MAKECMDGOALS),build-module)
 
 # BLAKE3: the library if it is installed, else the sources in a Debian 12
 # package
@@ -157,19 +172,33 @@ BLAKE3_OBJS +=	blake3_neon
 endif
 endif
 
-CORE_DIRS :=	$(shell find src/core src/ztensor/core -type d | sort)
-CORE_SRCS :=	$(shell find src/core src/ztensor/core -name '*.c' | sort)
-CORE_INCS :=	$(addprefix -I,$(CORE_DIRS)) $(BLAKE3_INCS)
-CORE_LIBS :=	$(BLAKE3_LIBS) -llz4 -lcrypto -lzstd -lxxhash -lisal \
-		-ljansson -lexpat
+# folders, and sources in them
+
+FOUND :=	$(sort $(shell find src/core src/ztensor/core src/store \
+		-type d -o -name '*.c'))
+FOUND_CORE :=	$(filter src/core src/core/% src/ztensor/%,$(FOUND))
+FOUND_STORE :=	$(filter src/store src/store/%,$(FOUND))
+
+CORE_DIRS :=	$(filter-out %.c,$(FOUND_CORE))
+CORE_SRCS :=	$(filter %.c,$(FOUND_CORE))
+STORE_DIRS :=	$(filter-out %.c,$(FOUND_STORE))
+STORE_SRCS :=	$(filter %.c,$(FOUND_STORE))
 
 UNIT_SRCS :=	$(sort $(wildcard t/unit/*/test_*.c))
 FUZZ_SRCS :=	$(sort $(wildcard t/fuzz/fuzz_*.c))
-BENCH_SRCS :=	$(sort $(shell grep -lw '^main' t/bench/bench_*.c 2>/dev/null))
-TOOL_SRCS :=	$(sort $(shell grep -lw '^main' t/tools/*.c 2>/dev/null))
-STORE_DIRS :=	$(shell find src/store -type d | sort)
-STORE_SRCS :=	$(shell find src/store -name '*.c' | sort)
+MAIN_SRCS :=	$(sort $(shell grep -lw '^main' t/bench/bench_*.c t/tools/*.c \
+		2>/dev/null))
+BENCH_SRCS :=	$(filter t/bench/%,$(MAIN_SRCS))
+TOOL_SRCS :=	$(filter t/tools/%,$(MAIN_SRCS))
 CLI_SRCS :=	$(sort $(wildcard src/cli/*/*.c src/ztensor/cli/*.c))
+CLI_INCS :=	$(sort $(dir $(CLI_SRCS:%=-I%))) \
+		$(shell pkg-config --cflags libpq 2>/dev/null)
+
+endif
+
+CORE_INCS :=	$(addprefix -I,$(CORE_DIRS)) $(BLAKE3_INCS)
+CORE_LIBS :=	$(BLAKE3_LIBS) -llz4 -lcrypto -lzstd -lxxhash -lisal \
+		-ljansson -lexpat
 
 UNIT_BINS :=	$(UNIT_SRCS:t/unit/%.c=$(BUILD)/unit/%)
 REPLAY_BINS :=	$(FUZZ_SRCS:t/fuzz/%.c=$(BUILD)/fuzz-replay/%)
@@ -191,18 +220,20 @@ CHECKED =	-fsanitize=address,undefined -fno-sanitize-recover=all \
 HOST_CFLAGS =	-std=c99 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(WARN) \
 		$(CORE_INCS) $(STORE_DIRS:%=-I%) -It/unit -It/tools
 CLI_LIBS =	-lcurl -ljansson -lpq
-CLI_INCS :=	$(sort $(dir $(CLI_SRCS:%=-I%))) \
-		$(shell pkg-config --cflags libpq 2>/dev/null)
 
 # V=1 shows the commands
 
 Q =		$(if $(V),,@)
 QUIET =		--no-print-directory $(if $(V),,-s)
 
-# names both forms of the target's path: BUILD may be an absolute path
+# DEP lists the headers of a target, under both forms of its path, since BUILD
+# may be an absolute path.  DEP_DONE makes the list visible when it is complete:
+# another make may be reading it, and a compiler may be killed.
 
-DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $(abspath $@) \
-		-MT $(patsubst $(CURDIR)/%,%,$(abspath $@))
+DEP =		-MMD -MP -MF $(@D)/.$(@F).d.new \
+		-MT $(@:$(BUILD)/%=$(OUT)/%) \
+		-MT $(patsubst $(ROOT)/%,%,$(@:$(BUILD)/%=$(OUT)/%))
+DEP_DONE =	mv $(@D)/.$(@F).d.new $(@D)/.$(@F).d
 
 
 .PHONY: build build-module core unit fuzz-replay fuzz fuzz-bins bench \
@@ -270,7 +301,7 @@ $$(CORE_SRCS:%.c=$(1)/%.o): $(1)/%.o: %.c Makefile
 	@mkdir -p $$(@D)
 	@echo "  cc  $$<"
 	$$(Q)$(2) -std=c99 $(3) $$(CORE_WARN) -fPIC -fvisibility=hidden \
-		$$(CORE_INCS) $$(DEP) -c -o $$@ $$<
+		$$(CORE_INCS) $$(DEP) -c -o $$@ $$< && $$(DEP_DONE)
 
 $(1)/blake3/%.o: $$(BLAKE3_DIR)/%.c Makefile
 	@mkdir -p $$(@D)
@@ -309,7 +340,8 @@ $(BUILD)/unit/%: t/unit/%.c $(BUILD)/asan/libxet.a Makefile
 	@mkdir -p $(@D)
 	@echo "  cc  $<"
 	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) $(DEP) -o $@ $< \
-		$(BUILD)/asan/libxet.a $(CORE_LIBS) $(own_libs) -lpthread
+		$(BUILD)/asan/libxet.a $(CORE_LIBS) $(own_libs) -lpthread \
+		&& $(DEP_DONE)
 
 # Tests of src/store link its sources, too.
 
@@ -332,14 +364,14 @@ $(BUILD)/fuzz-replay/%: t/fuzz/%.c $(BUILD)/asan/replay.o \
 	@echo "  cc  $<"
 	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) $(DEP) -o $@ $< \
 		$(BUILD)/asan/replay.o $(BUILD)/asan/libxet.a $(CORE_LIBS) \
-		$(own_libs)
+		$(own_libs) && $(DEP_DONE)
 
 $(BUILD)/fuzz/%: t/fuzz/%.c $(BUILD)/fuzz/obj/libxet.a Makefile
 	@mkdir -p $(@D)
 	@echo "  cc  $<"
 	$(Q)$(CLANG) -O1 -g $(CHECKED) -fsanitize=fuzzer $(HOST_CFLAGS) \
 		$(DEP) -o $@ $< $(BUILD)/fuzz/obj/libxet.a $(CORE_LIBS) \
-		$(own_libs)
+		$(own_libs) && $(DEP_DONE)
 
 # A benchmark or tool NAME.c may have further parts, NAME_*.c.
 
@@ -351,7 +383,8 @@ host_objs = $(addprefix $(BUILD)/host/,$(addsuffix .o,$(basename $(1).c \
 $(BUILD)/host/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo "  cc  $<"
-	$(Q)$(CC) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HOST_CFLAGS) $(DEP) -c -o $@ $<
+	$(Q)$(CC) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HOST_CFLAGS) $(DEP) \
+		-c -o $@ $< && $(DEP_DONE)
 
 $(BENCH_BINS): $(BUILD)/bench/%: $$(call host_objs,t/bench/$$*) \
 		$(BUILD)/libxet.a
@@ -384,7 +417,8 @@ $(CLI_SRCS:%.c=$(BUILD)/asan/%.o) $(STORE_SRCS:%.c=$(BUILD)/asan/%.o): \
 		$(BUILD)/asan/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo "  cc  $<"
-	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) $(CLI_INCS) $(DEP) -c -o $@ $<
+	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) $(CLI_INCS) $(DEP) \
+		-c -o $@ $< && $(DEP_DONE)
 
 $(BUILD)/asan/xet: $(CLI_SRCS:%.c=$(BUILD)/asan/%.o) \
 		$(STORE_SRCS:%.c=$(BUILD)/asan/%.o) $(BUILD)/asan/libxet.a
@@ -454,7 +488,7 @@ $(OUT)/nginx/.flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(NGINX_SRC) $(NGINX_FLAGS) $(MODULE_CC_OPT) $(MODULE_LD_OPT)' \
 		'$(NO_WERROR)' \
-		'$(XET_BLAKE3_DIR) $(XET_ZTENSOR)' > $@.new
+		'$(XET_BLAKE3_DIR) $(XET_ZTENSOR)' '$(ROOT)' > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # "config" lists the sources in the folders.
@@ -620,7 +654,11 @@ dist:
 	@OUT='$(OUT)/dist' sh docker/package.sh dist
 
 clean:
-	rm -rf $(BUILD)
+	rm -rf '$(subst ','\'',$(GIVEN))'
 
 
--include $(shell test -d $(BUILD) && find $(BUILD) -name '.*.d')
+# The module's objects have their own lists, in nginx's Makefile.
+
+ifneq ($(MAKECMDGOALS),build-module)
+-include $(shell test -d $(BUILD) && find $(BUILD)/ -name '.*.d')
+endif

@@ -5,11 +5,13 @@
 # Sets up and starts a complete server in one command:
 #
 #   [DIR=./.run] [PORT=8080] [ADDR=127.0.0.1] [URL=...] sh docker/run.sh
+#   sh docker/run.sh [--port PORT] [--help]
 #
 # Installs missing packages, builds the module, and starts in DIR a PostgreSQL
 # that listens on a Unix socket only and an nginx with conf/nginx.conf at
-# ADDR:PORT; then uploads a file and downloads it.  A second run reuses the
-# data in DIR with the newly built module, even after a crash.  Servers with
+# ADDR:PORT; then uploads a file and downloads it, also with hf_xet if the
+# module or the URL is new.  A second run reuses the data in DIR with the newly
+# built module, even after a crash.  Servers with
 # another DIR and PORT are not affected.  "sh docker/stop.sh" stops the servers
 # in DIR.
 #
@@ -63,6 +65,87 @@ die()
 }
 
 
+help()
+{
+    cat << END
+usage: sh docker/run.sh [--port PORT] [--help]
+
+Builds the module, and starts a server with its own PostgreSQL in one folder.
+"sh docker/stop.sh" stops the server.
+
+  --port PORT  port to listen on, 8080 by default; PORT=... does the same
+  --help       show this help
+
+Environment variables:
+
+  DIR    folder of data, configuration and logs, ./.run by default
+  ADDR   address to listen on, 127.0.0.1 by default; 0.0.0.0 for all addresses
+  PORT   port to listen on
+  URL    URL that clients use, if it is not http://ADDR:PORT
+  HOSTS  names of the server, with ADDR=0.0.0.0 and without URL
+  STORE_URL, S3_ENDPOINT, S3_KEY, S3_SECRET, S3_REGION, S3_MODE
+         a bucket of an object store for the data: see the head of this script
+END
+}
+
+
+# Exit code 2: the command line is wrong.
+
+usage()
+{
+    echo "run: $*" >&2
+    echo "Run \"sh docker/run.sh --help\" for help." >&2
+    exit 2
+}
+
+
+parse()
+{
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --help | -h)
+            help
+            exit
+            ;;
+
+        --port)
+            [ $# -ge 2 ] || usage "option --port requires an argument"
+            port=$2
+            shift
+            ;;
+
+        --port=*)
+            port=${1#*=}
+            ;;
+
+        -*)
+            usage "unknown option $1"
+            ;;
+
+        *)
+            usage "unexpected argument \"$1\""
+        esac
+
+        shift
+    done
+}
+
+
+# Quotes a word for a shell, if the word needs that.
+
+quote()
+{
+    case $1 in
+    *[!A-Za-z0-9_./:@=+-]*)
+        echo "'$(echo "$1" | sed "s/'/'\\\\''/g")'"
+        ;;
+
+    *)
+        echo "$1"
+    esac
+}
+
+
 # Sets the address to listen on, the URL for local requests, and the base of
 # xorb URLs.  With a wildcard address the base is not known: URLs then use the
 # host of the request.
@@ -72,6 +155,9 @@ find_urls()
     case $port in *[!0-9]* | '')
         die "PORT must be a number, not \"$port\""
     esac
+
+    [ ${#port} -le 5 ] && [ "$port" -ge 1 ] && [ "$port" -le 65535 ] \
+        || die "PORT must be a number from 1 to 65535, not $port"
 
     case $addr$base in *[!][A-Za-z0-9_.:/%@-]*)
         die "unsupported character in ADDR \"$addr\" or URL \"$base\";" \
@@ -173,9 +259,7 @@ find_store()
 
 check_port()
 {
-    error=$(LC_ALL=C perl -MIO::Socket::IP -e '
-        IO::Socket::IP->new(LocalHost => $ARGV[0], LocalPort => $ARGV[1],
-            Listen => 1, ReuseAddr => 1) or print $@ || $!' "$host" "$port")
+    error=$(try_port "$port")
 
     case $error in
     '')
@@ -184,10 +268,35 @@ check_port()
 
     *"in use"*)
         ! is_ours || return 0
-        die "port $port of $addr is in use; set PORT to another port"
+        die "port $port of $addr is in use; set PORT=$(free_port)"
     esac
 
     die "cannot listen on $addr:$port: $error; change ADDR or PORT"
+}
+
+
+# Prints why $host:$1 cannot be used, if so.
+
+try_port()
+{
+    LC_ALL=C perl -MIO::Socket::IP -e '
+        IO::Socket::IP->new(LocalHost => $ARGV[0], LocalPort => $ARGV[1],
+            Listen => 1, ReuseAddr => 1) or print $@ || $!' "$host" "$1"
+}
+
+
+# Prints a port that is free, to be suggested.
+
+free_port()
+{
+    for try in 8080 8081 8090 8181 8888 18080; do
+        if [ -z "$(try_port "$try")" ]; then
+            echo "$try"
+            return
+        fi
+    done
+
+    echo NUMBER
 }
 
 
@@ -213,8 +322,9 @@ reachable()
 }
 
 
-# Makes DIR absolute.  If postgres and www-data can't reach it, it becomes a
-# link to a folder that they can reach.
+# Makes DIR absolute.  If postgres and www-data can't reach it, or if its name
+# can't be written unquoted to configuration files, it becomes a link to another
+# folder.
 
 make_dir()
 {
@@ -222,26 +332,42 @@ make_dir()
 
     dir=$(cd "$dir" && pwd -P)
 
-    if is_root && ! reachable "$dir"; then
-        rmdir "$dir" 2>/dev/null \
-            || die "the users postgres and www-data cannot enter $dir;" \
-                   "set DIR to another folder"
+    case $dir in
+    *[!A-Za-z0-9_./+@=-]*)
+        move_dir "$dir has characters that configuration files do not support"
+        ;;
 
-        other=$(mktemp -d /var/lib/ngx-xet.XXXXXX)
-        chmod 755 "$other"
-        ln -s "$other" "$dir"
+    *)
+        if is_root && ! reachable "$dir"; then
+            move_dir "the users postgres and www-data cannot enter $dir"
+        fi
+    esac
+}
 
-        echo "run: the users postgres and www-data cannot enter $dir;" \
-             "the folder is now a link to $other"
 
-        dir=$other
+# $1: reason
+
+move_dir()
+{
+    parent=/var/lib
+
+    if ! is_root; then
+        parent=${HOME:-}
+
+        case $parent in *[!A-Za-z0-9_./+@=-]* | '')
+            die "$1; set DIR to another folder"
+        esac
     fi
 
-    # names are written to configuration files unquoted
+    rmdir "$dir" 2>/dev/null || die "$1; set DIR to another folder"
 
-    case $dir in *[!A-Za-z0-9_./+@=-]*)
-        die "unsupported character in $dir; set DIR to another folder"
-    esac
+    other=$(mktemp -d "$parent/ngx-xet.XXXXXX")
+    ! is_root || chmod 755 "$other"
+    ln -s "$other" "$dir"
+
+    echo "run: $1; the folder is now a link to $other"
+
+    dir=$other
 }
 
 
@@ -322,7 +448,7 @@ start_postgresql()
         socket=$(cat "$dir/socket.path")
 
     else
-        DIR=$dir sh "$root/docker/stop.sh" postgresql
+        DIR=$dir sh "$root/docker/stop.sh" postgresql > /dev/null
         make_socket_dir
 
         as_pg "$pgbin/pg_ctl" -D "$dir/pg" -w -t 120 -s \
@@ -463,6 +589,10 @@ write_conf()
     scgi_temp_path         $dir/nginx/tmp/scgi;"
     fi
 
+    # the name of the module, within double quotes, in a sed command
+
+    quoted=$(echo "$module" | sed 's/["\\]/\\&/g; s/[&|\\]/\\&/g')
+
     store_lines > "$dir/nginx/store.sed"
 
     for file in "$root"/conf/*.conf; do
@@ -481,7 +611,7 @@ write_conf()
             -e "s|127\.0\.0\.1:8080|127.0.0.1:@PORT@|g" \
             -e "s|localhost:8080|localhost:@PORT@|g" \
             -e "s|allow 127\.0\.0\.1;|&$allow|" \
-            -e "s|/usr/lib/nginx/modules/ngx_http_xet_module\.so|@MODULE@|g" \
+            -e 's|/usr/lib/nginx/modules/ngx_http_xet_module\.so|"@MODULE@"|g' \
             -e "s|/run/xet/postgresql|@SOCKET@|g" \
             -e "s|/run/nginx\.pid|@NGINX@/nginx.pid|g" \
             -e "s|/var/log/nginx|@NGINX@/logs|g" \
@@ -494,7 +624,7 @@ write_conf()
             -e "s|@BASE@|${base:+xet_url_base $base;}@HOSTS@|" \
             -e "s|@HOSTS@|${hosts:+xet_hosts$hosts;}|" \
             -e "s|@PORT@|$port|g" \
-            -e "s|@MODULE@|$module|g" \
+            -e "s|@MODULE@|$quoted|g" \
             -e "s|@SOCKET@|$socket|g" \
             -e "s|@STORE@|$dir/store|g" \
             -e "s|@NGINX@|$dir/nginx|g" \
@@ -527,7 +657,7 @@ start_nginx()
 
     # The running server may have loaded an older module.
 
-    DIR=$dir sh "$root/docker/stop.sh" nginx
+    DIR=$dir sh "$root/docker/stop.sh" nginx > /dev/null
 
     (cd / && "$nginx" "$@") < /dev/null \
         || die "nginx did not start; see $dir/nginx/logs/error.log"
@@ -557,13 +687,13 @@ wait_healthy()
     until curl -sf -o /dev/null -m 5 "$url/api/health"; do
         tries=$((tries + 1))
 
-        if [ $tries -ge 60 ]; then
+        if [ $tries -ge 300 ]; then
             tail -n 20 "$dir/nginx/logs/error.log" >&2
             die "the server is not healthy: $url/api/health does not return" \
                 "200; see the log above"
         fi
 
-        sleep 0.5
+        sleep 0.1
     done
 }
 
@@ -588,6 +718,43 @@ make_client()
 }
 
 
+# Uploads and downloads the file with the Xet client.
+
+try_client()
+{
+    if [ -n "$base" ] && ! curl -sf -o /dev/null -m 10 "$base/api/health"; then
+        echo "run: $base does not respond to this machine;" \
+             "the server was tested with curl only"
+        return
+    fi
+
+    if ! "$lock" "$build/.lock" sh "$0" client; then
+        echo "run: cannot install hf_xet, see $build/venv.log;" \
+             "the server was tested with curl only"
+        return
+    fi
+
+    out=$("$build/venv/bin/python" "$root/t/tools/roundtrip.py" \
+              "$url/api" "$file") \
+        || die "the test with hf_xet failed; see the error above"
+
+    echo "$out"
+
+    [ "$hash" = "$(echo "$out" | sed -n 's/^hash //p')" ] \
+        || die "hf_xet reports another hash for $file than $hash"
+
+    tested > "$dir/tested"
+}
+
+
+# Prints what the test with the Xet client depends on.
+
+tested()
+{
+    stat -c "$url $base %n %i %Y" "$module"
+}
+
+
 # Uploads and downloads a file by plain HTTP, then with the Xet client, and
 # downloads a part of the file like that client.
 
@@ -604,23 +771,8 @@ round_trip()
 
     echo "PUT and GET $url/api/v1/files: the contents are equal"
 
-    if [ -n "$base" ] && ! curl -sf -o /dev/null -m 10 "$base/api/health"; then
-        echo "run: $base does not respond to this machine;" \
-             "the server was tested with curl only"
-
-    elif "$lock" "$build/.lock" sh "$0" client; then
-        out=$("$build/venv/bin/python" "$root/t/tools/roundtrip.py" \
-                  "$url/api" "$file") \
-            || die "the test with hf_xet failed; see the error above"
-
-        echo "$out"
-
-        [ "$hash" = "$(echo "$out" | sed -n 's/^hash //p')" ] \
-            || die "hf_xet reports another hash for $file than $hash"
-
-    else
-        echo "run: cannot install hf_xet, see $build/venv.log;" \
-             "the server was tested with curl only"
+    if [ "$(tested)" != "$(cat "$dir/tested" 2>/dev/null)" ]; then
+        try_client
     fi
 
     # any HTTP client can fetch a part of a xorb with a signed URL
@@ -641,24 +793,44 @@ round_trip()
 }
 
 
+# If a parallel build fails, the other commands still print after its error.
+# Then the build continues with one command at a time, and ends with the error.
+
+build()
+{
+    # The lock serializes the builds of concurrent runs.
+
+    mkdir -p "$build"
+
+    for jobs in $(nproc) 1; do
+        "$lock" "$build/.lock" make -s -C "$root" -j "$jobs" BUILD="$build" \
+            build cli && return
+
+        [ "$jobs" = 1 ] || echo "run: the build failed; repeating the" \
+            "command that failed" >&2
+    done
+
+    die "the build failed; see the error above"
+}
+
+
 lock=flock
+
+# the process that holds the lock calls this script
 
 if [ "${1:-}" = client ]; then
     make_client
     exit
 fi
 
+parse "$@"
 find_urls
 find_store
 check_port
 
 sh "$root/docker/setup.sh" run
 
-# The lock serializes the builds of concurrent runs.
-
-mkdir -p "$build"
-"$lock" "$build/.lock" make -s -C "$root" -j "$(nproc)" BUILD="$build" \
-    build cli
+build
 
 module=$build/nginx/ngx_http_xet_module.so
 
@@ -670,20 +842,30 @@ wait_healthy
 write_env
 round_trip
 
+stop="sh docker/stop.sh"
+
+if [ "$dir" != "$(cd "$root/.run" 2>/dev/null && pwd -P)" ]; then
+    stop="DIR=$dir $stop"
+fi
+
+at=$(quote "$build")
+
 cat << END
 
 The server runs at ${base:-$url}/api, with its data in $dir
 
   curl -s $url/api/health
   curl -s $url/api/v1/reconstructions/$hash
-  $build/venv/bin/python t/tools/roundtrip.py $url/api FILE
+  $at/venv/bin/python t/tools/roundtrip.py $url/api FILE
 
   psql -h $socket -U xet xet
 
   . $dir/env
-  HF_TOKEN=hf_any $build/venv/bin/hf upload me/model FOLDER
-  $build/xet verify --store
-  $build/xet backup FOLDER
+  HF_TOKEN=hf_any $at/venv/bin/hf upload me/model FOLDER
+  $at/xet verify --store
+  $at/xet backup FOLDER
 
-Stop the server with: DIR=$dir sh docker/stop.sh
+Open in a browser:    ${base:-$url}/
+Set for hf clients:   export HF_ENDPOINT=${base:-$url}
+Stop the server with: $stop
 END

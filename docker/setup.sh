@@ -31,10 +31,22 @@ made_cluster=
 log=
 
 
+# All packages are queried at once, since the usual call of this script only
+# finds that nothing is missing.
+
+known=" $(dpkg-query -W -f='${Package} ${db:Status-Status}\n' 2>/dev/null \
+              | sed -n 's/ installed$//p' | tr '\n' ' ') "
+
+
 installed()
 {
-    dpkg-query -W -f='${db:Status-Status}\n' "$1" 2>/dev/null \
-        | grep -qx installed
+    case $known in
+    *" $1 "*)
+        ;;
+
+    *)
+        return 1
+    esac
 }
 
 

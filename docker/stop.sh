@@ -5,6 +5,7 @@
 # Stops the servers that docker/run.sh has started in DIR, and nothing else:
 #
 #   [DIR=./.run] [GRACE=30] sh docker/stop.sh [nginx|postgresql]
+#   sh docker/stop.sh --help
 #
 # nginx has GRACE seconds to finish its requests; then PostgreSQL is shut down.
 # With an argument, the script stops only that server.  It also stops the
@@ -16,9 +17,7 @@ root=$(cd "$(dirname "$0")/.." && pwd -P)
 dir=${DIR:-$root/.run}
 grace=${GRACE:-30}
 
-[ -d "$dir" ] || exit 0
-
-dir=$(cd "$dir" && pwd -P)
+stopped=
 
 . "$root/docker/processes.sh"
 
@@ -56,9 +55,18 @@ still()
 }
 
 
+# $1: server, $2: command that lists its pids.  Remembers which servers ran.
+
+note()
+{
+    [ -z "$($2)" ] || stopped="$stopped${stopped:+ and }$1"
+}
+
+
 stop_nginx()
 {
     all=nginx_pids
+    note nginx $all
 
     # signal only the master, which stops its workers; it would replace workers
     # that exit
@@ -84,6 +92,7 @@ stop_nginx()
 stop_postgresql()
 {
     socket=$(cat "$dir/socket.path" 2>/dev/null || echo "$dir/socket")
+    note PostgreSQL pg_pids
 
     if [ -n "$(pg_master)" ]; then
         as_pg "/usr/lib/postgresql/$(cat "$dir/pg/PG_VERSION")/bin/pg_ctl" \
@@ -113,17 +122,50 @@ stop_postgresql()
 }
 
 
+help()
+{
+    cat << END
+usage: [DIR=./.run] [GRACE=30] sh docker/stop.sh [nginx|postgresql]
+
+Stops the servers that docker/run.sh has started in the folder DIR, or only the
+given one.  nginx has GRACE seconds to finish its requests.
+END
+}
+
+
+if [ $# -gt 1 ]; then
+    echo "stop: unexpected argument \"$2\"" >&2
+    exit 2
+fi
+
 case ${1:-all} in
-nginx)
-    stop_nginx
+--help | -h)
+    help
+    exit
     ;;
 
-postgresql)
-    stop_postgresql
+all | nginx | postgresql)
+    ;;
+
+-*)
+    echo "stop: unknown option $1" >&2
+    exit 2
     ;;
 
 *)
-    stop_nginx
-    stop_postgresql
-    echo "stop: no server is running in $dir"
+    echo "stop: unknown server \"$1\"; expected nginx or postgresql" >&2
+    exit 2
 esac
+
+if [ -d "$dir" ]; then
+    dir=$(cd "$dir" && pwd -P)
+
+    [ "${1:-nginx}" != nginx ] || stop_nginx
+    [ "${1:-postgresql}" != postgresql ] || stop_postgresql
+fi
+
+if [ -n "$stopped" ]; then
+    echo "stop: stopped $stopped in $dir"
+else
+    echo "stop: no server was running in $dir"
+fi

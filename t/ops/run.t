@@ -100,7 +100,11 @@ for my $i (0, 1, 0) {
 		"$name: its URL");
 	is(scalar(() = $out =~ /^  (?:curl|\S+python) /mg), 3,
 		"$name: three examples");
-	like($out, qr/^Stop the server with: /m, "$name: how to stop it");
+	like($out, qr!^Open in a browser: +http://127\.0\.0\.1:$ports[$i]/$!m,
+		"$name: the page");
+	like($out, qr!export HF_ENDPOINT=http://127\.0\.0\.1:$ports[$i]$!m,
+		"$name: HF_ENDPOINT");
+	like($out, qr/^Stop the server with: .*\n\z/m, "$name: how to stop it");
 	like($out, qr/bytes, the signed range$/m, "$name: there and back");
 
 	$hash ||= ($out =~ /^hash (\w{64})$/m)[0];
@@ -149,11 +153,17 @@ is(scalar(grep { alive($_) } @first, @second), 4, 'two of each');
 my ($status, $out) = script('stop', 0);
 
 is($status, 0, 'stop') or diag($out);
+is($out, "stop: stopped nginx and PostgreSQL in $dirs[0]\n",
+	'stop: what it stopped');
 is(scalar(grep { alive($_) } @first), 0, 'it is gone');
 is(get(0, '/api/health')->{status}, 0, 'it does not answer');
 is(scalar(grep { alive($_) } @second), 2, 'the other server still runs');
 is(get(1, '/api/health')->{status}, 200, 'and answers');
-is((script('stop', 0))[0], 0, 'stop where nothing runs');
+
+($status, $out) = script('stop', 0);
+is($status, 0, 'stop where nothing runs');
+is($out, "stop: no server was running in $dirs[0]\n",
+	'stop where nothing runs: said');
 
 # a stopped server is started again in the same folder
 
@@ -234,7 +244,7 @@ for my $i (0, 1) {
 	($status, $out) = script('run', 0, PORT => $port, BUILD => $none);
 
 	is($status >> 8, 1, "$name: does not run");
-	like($out, qr/^run: port $port of 127\.0\.0\.1 is in use; set PORT/m,
+	like($out, qr/^run: port $port of 127\.0\.0\.1 is in use; set PORT=\d/m,
 		"$name: says so");
 	ok(!-e $none, "$name: has built nothing");
 	is(get(0, '/api/health')->{status}, 200, "$name: it still runs");
@@ -252,6 +262,43 @@ for (
 	is($status >> 8, 1, "$name: does not run");
 	like($out, $why, "$name: says so");
 }
+
+# --------------------------------------------------------------------------
+# arguments
+
+sub arguments {
+	my ($name, @args) = @_;
+
+	return run_command([ 'sh', root() . "/docker/$name.sh", @args ],
+		env => { DIR => $dirs[0], PORT => $ports[0], BUILD => $none },
+		dir => root());
+}
+
+for my $name (qw/ run stop /) {
+	($status, $out) = arguments($name, '--help');
+	is($status, 0, "$name --help");
+	like($out, qr/^usage: .*docker\/$name\.sh/, "$name --help: the usage");
+
+	for my $arg ('--frob', 'frob') {
+		($status, $out) = arguments($name, $arg);
+		is($status >> 8, 2, "$name $arg: refused");
+		like($out, qr/\Q$arg\E/, "$name $arg: named");
+	}
+}
+
+is(get(0, '/api/health')->{status}, 200, 'arguments: it still runs');
+
+for my $args ([ '--port', $ports[1] ], [ "--port=$ports[1]" ]) {
+	($status, $out) = arguments('run', @$args);
+	is($status >> 8, 1, "@$args: in use");
+	like($out, qr/^run: port $ports[1] /m, "@$args: instead of PORT");
+}
+
+like((arguments('run', '--port'))[1], qr/--port requires an argument/,
+	'--port without a value');
+like((arguments('run', '--port', '70000'))[1], qr/from 1 to 65535/,
+	'--port 70000');
+ok(!-e $none, 'arguments: nothing was built');
 
 # --------------------------------------------------------------------------
 # addresses, and the URLs that clients get
