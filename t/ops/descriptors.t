@@ -64,13 +64,14 @@ cmp_ok(descriptors(), '>', XORBS, 'they are open, all of them');
 $t->stop();
 
 # --------------------------------------------------------------------------
-# unsuitable limits are reported at start-up
+# unsuitable limits are reported at start-up, also with the default level of
+# error_log
 
 sub warned {
 	my ($http, $main, %o) = @_;
 
 	my ($good, $output) = $t->config_test(undef, http => $http,
-		main => $main, %o);
+		main => $main, log => 'error', %o);
 
 	diag($output) unless $good;
 	$output =~ s/^(?!.*open_file_cache).*\n//mg;

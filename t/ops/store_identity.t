@@ -83,7 +83,9 @@ is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 0,
 	'nothing is marked as lost');
 is(scalar(() = $t->files_in_store()), 0, 'nothing is stored');
 
-my ($code, $out) = $t->config_test();
+# with the default level of error_log
+
+my ($code, $out) = $t->config_test(undef, log => 'error');
 is($code, 1, 'nginx -t') or diag($out);
 like($out, qr/\[warn\].*store folder has no identity.*mounted/,
 	'warns') or diag($out);

@@ -488,6 +488,10 @@ ngx_http_xet_check_postgres(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
 /*
  * Warns if a worker may open too few files.  Besides its socket, a connection
  * may have an open file: an upload, or a file that is being sent.
+ *
+ * The warning goes to the log that nginx itself uses while it reads the
+ * configuration.  The log of the new cycle already has the level of error_log,
+ * and the default level drops warnings, even those of "nginx -t".
  */
 
 static void
@@ -519,7 +523,7 @@ ngx_http_xet_check_files(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
     n = 2 * cycle->connection_n + cached + NGX_HTTP_XET_FILES;
 
     if (cached && (rlim_t) n > rl.rlim_cur) {
-        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                       "xet: %ui worker_connections and %ui files of "
                       "open_file_cache need %ui descriptors, but a worker has "
                       "%O: raise \"worker_rlimit_nofile\"",

@@ -333,14 +333,16 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
         }
     }
 
+    /* error_log of the tested configuration may drop warnings */
+
     if (error) {
         if (host->standby) {
-            ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+            ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                           "xet: PostgreSQL, %V: %s", &host->name, error);
 
         } else {
-            ngx_log_error(NGX_LOG_WARN, cycle->log, 0, "xet: PostgreSQL: %s",
-                          error);
+            ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                          "xet: PostgreSQL: %s", error);
         }
     }
 
