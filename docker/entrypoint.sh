@@ -9,6 +9,9 @@
 #   URL_BASE     the URL that clients use; without it, URLs have the host of
 #                the request, which is acceptable only in closed networks
 #   AUTH         token, or off: everyone who can connect may read and write
+#   OWNERS       name spaces of users in addition to their own, with AUTH=token:
+#                "alice=team robin=team,lab root=*", for xet_hub_owners
+#   PUBLIC       on: public repos can be read without a token
 #   HOSTS        accepted host names in addition to that of URL_BASE, with
 #                AUTH=off and for metrics: xet_hosts
 #   ADDR, PORT   address and port to listen on, 0.0.0.0 and 8080 by default
@@ -40,6 +43,8 @@ share=${SHARE:-/usr/share/xet/conf}
 keys=${KEYS:-$data/keys}
 base=${URL_BASE:-${URL:-}}
 auth=${AUTH:-token}
+owners=${OWNERS:-}
+public=${PUBLIC:-off}
 hosts=${HOSTS:-}
 addr=${ADDR:-0.0.0.0}
 port=${PORT:-8080}
@@ -48,6 +53,10 @@ grace=${GRACE:-30}
 workers=${WORKERS:-auto}
 edge=${EDGE:-}
 cache_size=${CACHE_SIZE:-500g}
+
+# a user, or an owner of repos
+
+name='[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?'
 
 module=/usr/lib/nginx/modules/ngx_http_xet_module.so
 pg_pid=
@@ -85,6 +94,12 @@ check_variables()
         die "AUTH must be token or off, not \"$auth\""
     esac
 
+    case $public in on | off) ;; *)
+        die "PUBLIC must be on or off, not \"$public\""
+    esac
+
+    check_owners
+
     case $port$grace in *[!0-9]* | '')
         die "PORT and GRACE must be numbers, not \"$port\" and \"$grace\""
     esac
@@ -109,6 +124,35 @@ check_variables()
         echo "xet-server: AUTH=off: everyone who can connect has full access" \
             >&2
     fi
+}
+
+
+# Checks that OWNERS is a list of USER=OWNER[,OWNER...].  Names that no token
+# and no repo can have are errors.
+
+check_owners()
+{
+    [ -z "$owners" ] || [ "$auth" = token ] \
+        || die "OWNERS requires AUTH=token: without tokens there are no users"
+
+    seen=" "
+    set -f
+
+    for entry in $owners; do
+        user=${entry%%=*}
+
+        echo "$entry" | grep -Eqx "$name=([*]|$name(,$name)*)" \
+            || die "OWNERS must be a list of USER=OWNER[,OWNER] or USER=*," \
+                   "with names in lower case, not \"$entry\""
+
+        case $seen in *" $user "*)
+            die "OWNERS has the user $user twice; join the names by commas"
+        esac
+
+        seen="$seen$user "
+    done
+
+    set +f
 }
 
 
@@ -315,6 +359,28 @@ write_common()
 }
 
 
+# Prints the directives of OWNERS.
+
+owners_map()
+{
+    [ -n "$owners" ] || return 0
+
+    echo '    map "=$xet_subject" $xet_owners {'
+    echo '        default "";'
+
+    set -f
+
+    for entry in $owners; do
+        echo "        \"=${entry%%=*}\" \"${entry#*=}\";"
+    done
+
+    set +f
+
+    echo '    }'
+    echo '    xet_hub_owners $xet_owners;'
+}
+
+
 write_server()
 {
     conf=$run/nginx.conf
@@ -341,7 +407,9 @@ write_server()
     if [ "$auth" = token ]; then
         replace "$conf" 'xet_auth off;' 'xet_auth token;'
         replace "$conf" 'xet_thread_pool xet;' "xet_thread_pool xet;
-    xet_token_cache zone=xet_tokens:1m;"
+    xet_token_cache zone=xet_tokens:1m;
+    xet_hub_public $public;
+$(owners_map)"
     fi
 
     if [ "${LIMITS:-}" = on ]; then

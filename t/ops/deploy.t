@@ -3,8 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # docker/kubernetes and docker/compose.yaml: the files are valid, and agree with
-# the image in user, port, volume, variables and times.  No container has more
-# permissions or secrets than it needs.
+# the image in user, port, volume, variables, times and version.  The Helm chart
+# creates the same resources as kustomize.  No container has more permissions or
+# secrets than it needs.
 
 use warnings;
 use strict;
@@ -72,7 +73,7 @@ is_deeply([ grep { $entrypoint !~ /^#   (?:\w+, )*$_\b/m }
 # --------------------------------------------------------------------------
 # Kubernetes
 
-my @files = grep { !/kustomization/ } glob(root()
+my @files = grep { !/kustomization|Chart|values/ } glob(root()
 	. '/docker/kubernetes/*.yaml');
 
 my $all = "$work/all.yaml";
@@ -211,7 +212,7 @@ SKIP: {
 	my $base = 'ngx_http_xet_module/docker/kubernetes';
 
 	make_path("$work/overlay/$base");
-	system('cp', glob(root() . '/docker/kubernetes/*'),
+	system('cp', '-R', glob(root() . '/docker/kubernetes/*'),
 		"$work/overlay/$base/") == 0 or die "cp: $?\n";
 	spew("$work/overlay/kustomization.yaml", $example // '');
 
@@ -222,6 +223,94 @@ SKIP: {
 	like($out, qr!image: registry\.example\.com/xet-server:0\.9\.0\n!,
 		'its image');
 	like($out, qr!URL_BASE: https://cas\.example\.org\n!, 'its URL');
+}
+
+# --------------------------------------------------------------------------
+# Helm: the chart has the resources of kustomize, with the values set
+
+my $chart = root() . '/docker/kubernetes';
+my $schema = JSON::PP::decode_json(docker('kubernetes/values.schema.json'));
+
+is(join(' ', @{ $schema->{properties}{config}{propertyNames}{enum} }),
+	join(' ', sort grep { !/^POSTGRES/ } keys %variables),
+	'chart: config has all variables, except those of the database');
+
+SKIP: {
+	my ($helm) = grep { -x } map { "$_/helm" } split(/:/, $ENV{PATH});
+
+	skip('no helm', 12) unless $helm;
+
+	my $set = sub {
+		return run_command([ $helm, 'template', 'box', $chart,
+			map { ('--set', $_) } @_ ]);
+	};
+
+	my ($status, $out) = run_command([ $helm, 'lint', '--strict',
+		$chart ]);
+
+	is($status, 0, 'helm lint') or diag($out);
+
+	($status, $out) = run_command([ $helm, 'template', 'xet', $chart ]);
+	is($status, 0, 'helm template') or diag($out);
+	spew("$work/helm.yaml", $out);
+	is(valid("$work/helm.yaml"), '', 'chart: valid for the newest');
+	is(valid("$work/helm.yaml", '-k', '1.28'), '', 'chart: valid for 1.28');
+
+	my %made = map { $_->{kind} => $_ } documents("$work/helm.yaml");
+	my $template = $made{StatefulSet}{spec}{template};
+
+	is_deeply($template->{metadata}{labels},
+		{ %{ $made{Service}{spec}{selector} },
+		%{ $template->{metadata}{labels} } },
+		'chart: the service selects the pods');
+
+	# labels differ; the default values are those of kustomize
+
+	delete $_->{metadata}{labels} for values %made, values %of;
+	delete $_->{StatefulSet}{spec}{template}{metadata} for \%made, \%of;
+	delete $_->{StatefulSet}{spec}{selector} for \%made, \%of;
+	delete $_->{Service}{spec}{selector} for \%made, \%of;
+	delete $made{StatefulSet}{spec}{template}{spec}{containers}[0]
+		{imagePullPolicy};
+
+	is_deeply(\%made, \%of, 'chart: the resources of kustomize');
+
+	($status, $out) = $set->('host=cas.example.org', 'config.PUBLIC=on',
+		'config.OWNERS=alice=team', 'image.repository=r/xet',
+		'storage.className=fast', 'secrets.keys=k');
+	is($status, 0, 'chart: values') or diag($out);
+
+	for my $line ('name: box', 'PUBLIC: "on"', 'OWNERS: alice=team',
+		'URL_BASE: https://cas.example.org', '- host: cas.example.org',
+		'storageClassName: fast', 'secretName: k')
+	{
+		like($out, qr/^ *\Q$line\E$/m, "chart: $line");
+	}
+
+	like($out, qr!image: r/xet:\d!, 'chart: the image');
+	unlike($set->('ingress.enabled=false'), qr/kind: Ingress/,
+		'chart: no ingress');
+
+	for my $bad ('hots=x', 'config.PUBLC=on', 'replicas=some') {
+		isnt(($set->($bad))[0], 0, "chart: $bad is refused");
+	}
+}
+
+# The version is that of the sources.
+
+my ($version) = slurp(root() . '/src/core/base/xet_base.h')
+	=~ /^#define XET_VERSION\s+"(.*)"$/m;
+
+for (
+	[ 'Dockerfile', qr/image\.version=(\S+)/ ],
+	[ 'compose.yaml', qr/image: xet-server:(\S+)/ ],
+	[ 'kubernetes/kustomization.yaml', qr/newTag: (\S+)/ ],
+	[ 'kubernetes/Chart.yaml', qr/^version: (\S+)/m ],
+	[ 'kubernetes/Chart.yaml', qr/^appVersion: (\S+)/m ])
+{
+	my ($file, $re) = @$_;
+
+	is((docker($file) =~ $re)[0], $version, "the version in $file");
 }
 
 # --------------------------------------------------------------------------

@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Errors that docker/entrypoint.sh reports before it changes anything: variables
-# that would inject directives into a configuration, a missing password, and
-# other data in the folder for its PostgreSQL.  docker/run.sh leaves such data
-# alone, too.
+# that would inject directives into a configuration, unsuitable owners, a
+# missing password, and other data in the folder for its PostgreSQL.
+# docker/run.sh leaves such data alone, too.
 
 use warnings;
 use strict;
@@ -14,6 +14,7 @@ use Test::More;
 
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use Test::Xet::Nginx;
 use Test::Xet::Process qw/ build_dir free_port root run_command slurp spew /;
 
 use File::Path qw/ make_path /;
@@ -54,6 +55,48 @@ for my $name (qw/ URL_BASE ADDR EDGE KEYS POSTGRES /) {
 
 	is_deeply(\@taken, [], "$name: what is special in a configuration");
 }
+
+# --------------------------------------------------------------------------
+# users and their name spaces
+
+for (
+	[ 'no owner', { OWNERS => 'alice' }, qr/OWNERS must be .* "alice"/ ],
+	[ 'a pattern', { OWNERS => 'a=te*' }, qr/OWNERS must be .* "a=te\*"/ ],
+	[ 'upper case', { OWNERS => 'Al=x' }, qr/lower case, not "Al=x"/ ],
+	[ 'a line', { OWNERS => "a=b;}\nx=y" }, qr/OWNERS must be/ ],
+	[ 'twice', { OWNERS => 'a=b a=c' }, qr/has the user a twice/ ],
+	[ 'without tokens', { OWNERS => 'a=b', AUTH => 'off' },
+		qr/OWNERS requires AUTH=token/ ],
+	[ 'public', { PUBLIC => 'yes' }, qr/PUBLIC must be on or off/ ])
+{
+	my ($name, $env, $why) = @$_;
+	my ($code, $out) = entrypoint(AUTH => 'token', %$env);
+
+	is($code, 1, "owners: $name: refused");
+	like($out, $why, "owners: $name: the reason");
+}
+
+# Another nginx loads the module here, so the test writes its path.
+
+entrypoint(AUTH => 'token', POSTGRES => 'host=/none dbname=x',
+	MIGRATE => 'no', PUBLIC => 'on', PORT => free_port(),
+	URL_BASE => 'http://xet.example',
+	OWNERS => 'alice=team default=lab,team include=* ');
+
+my $conf = slurp("$dir/run/nginx.conf");
+my $module = Test::Xet::Nginx::module();
+
+like($conf, qr/^ +"=default" "lab,team";$/m,
+	'owners: a user with the name of a parameter');
+like($conf, qr/^ +xet_hub_public on;$/m, 'public: on');
+
+$conf =~ s/^load_module .*$/$module ? "load_module $module;" : ''/me;
+spew("$dir/run/nginx.conf", $conf);
+
+my ($tested, $said) = run_command([ Test::Xet::Nginx::binary(), '-e', 'stderr',
+	'-t', '-q', '-p', "$dir/run", '-c', "$dir/run/nginx.conf" ]);
+
+is($tested, 0, 'owners: nginx -t') or diag($said);
 
 # --------------------------------------------------------------------------
 # a password that cannot be read is an error
