@@ -88,6 +88,9 @@ if [ "${1:-}" = dist ]; then
 fi
 
 command -v dpkg-buildpackage > /dev/null && command -v dh > /dev/null \
+    || sh "$root/docker/setup.sh" package >&2
+
+command -v dpkg-buildpackage > /dev/null && command -v dh > /dev/null \
     || die "dh or dpkg-buildpackage is not installed;" \
            "install the packages debhelper and dpkg-dev"
 
@@ -135,12 +138,36 @@ seconds=$(($(date -d "${first#*>  }" +%s) + revision))
     cat "$root/docker/debian/changelog"
 } > "$tree/debian/changelog"
 
+# Prints every few seconds how many files are compiled.  Most are compiled for
+# the module; the core and the store also for the client.
+
+progress()
+{
+    all=$( (cd "$tree/src" && find http core store ztensor -name '*.c' \
+            && find core store cli ztensor/core -name '*.c') | wc -l)
+
+    while sleep 5 > /dev/null 2>&1; do
+        echo "package: $(find "$out/objects" -name '*.o' | wc -l) of about" \
+            "$all files are compiled"
+    done
+}
+
+
 # -nc: the tree is a fresh copy and needs no clean.
 
 cd "$tree"
+mkdir -p "$out/objects"
+echo "package: building for Debian $VERSION_ID; the log is $out/log" >&2
+
+progress >&2 &
+pid=$!
+trap 'kill "$pid" 2>/dev/null || :' EXIT
 
 XET_DEB_BUILD=$out/objects dpkg-buildpackage -b -us -uc -nc > "$out/log" 2>&1 \
-    || { tail -n 40 "$out/log" >&2; die "the build failed; see $out/log"; }
+    || { tail -n 40 "$out/log" >&2
+         echo >&2
+         grep -E ': (fatal )?error:|\*\*\* \[' "$out/log" | head -n 5 >&2
+         die "the build failed; see $out/log"; }
 
 cd "$out"
 ls "$out"/*_"$version-$revision~deb$VERSION_ID"_*.deb

@@ -435,7 +435,16 @@ cmp_ok(scalar(() = $stored =~ m!/xorbs/!g), '>', 0, 'has a xorb');
 
 my $listed = good('what the package has', "dpkg -L @names | sort -u");
 
-good('removed', "apt-get remove -y @names 2>&1");
+# settings of the administrator, at the documented place, and a file that is not
+# the package's to change
+
+good('settings', "echo 'xet_gc on;' > /etc/nginx/xet/http.d/more.conf
+	nginx -t -q");
+good('a file elsewhere', 'echo "xet_gc_grace 60d;" > /etc/nginx/conf.d/a.conf');
+like(good('removed', "apt-get remove -y @names 2>&1"),
+	qr!use its directives: /etc/nginx/conf\.d/a\.conf$!m,
+	'removed: names what nginx refuses');
+good('the file is deleted', 'rm /etc/nginx/conf.d/a.conf');
 good('removed: nginx takes its configuration', 'nginx -t -q');
 good('removed: nginx starts', 'service nginx restart > /dev/null');
 is(code('http://127.0.0.1/'), 200, 'removed: other sites are served');
@@ -445,6 +454,9 @@ is(good('removed: look', $store), $stored, 'removed: the store is there');
 install('again', @{ $debs[1] });
 good('again: nginx', 'nginx -t -q && service nginx restart > /dev/null');
 there('again');
+
+good('again: the settings', 'nginx -T 2> /dev/null | grep -q "^xet_gc on" &&
+	rm /etc/nginx/xet/http.d/more.conf');
 
 good('a user file', 'echo alice > /etc/nginx/xet/users');
 good('purged', "apt-get purge -y @names 2>&1");

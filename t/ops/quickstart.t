@@ -7,6 +7,10 @@
 # document.  Then the shell gets the blocks for a team in docs/hub.md, which
 # continues the quickstart, and the test runs hf with the team's tokens.
 #
+# The machine is one where docker/run.sh has run: nginx and PostgreSQL are
+# installed, without services and without a cluster.  After the quickstart, the
+# packages are removed, and nginx must still start.
+#
 # Differences from the document: "yes" answers the questions of apt; service(8)
 # replaces systemctl, because there is no systemd; and Prometheus has shorter
 # times, because t/ops/metrics_alerts.t checks the times of the alerts.
@@ -115,6 +119,26 @@ for my $deb (@debs) {
 # --------------------------------------------------------------------------
 # the operator's shell: it gets one block at a time, and records commands that
 # fail
+
+# what docker/setup.sh leaves
+
+{
+	my ($status, $out) = $c->sh(<< 'END', timeout => 600);
+cp -p /usr/sbin/policy-rc.d /tmp/allowed
+printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
+mkdir -p /etc/postgresql-common/createcluster.d
+echo 'create_main_cluster = false' \
+    > /etc/postgresql-common/createcluster.d/setup.conf
+apt-get install -y nginx postgresql
+rm /etc/postgresql-common/createcluster.d/setup.conf
+cp -p /tmp/allowed /usr/sbin/policy-rc.d
+update-rc.d nginx disable
+update-rc.d postgresql disable
+END
+
+	is($status, 0, 'after docker/run.sh') or BAIL_OUT($out);
+	is(($c->run([ 'pg_lsclusters', '-h' ]))[1], '', 'no cluster');
+}
 
 $c->put('shell', << 'END');
 workers() {
@@ -350,6 +374,16 @@ for my $block (@blocks) {
 }
 
 hf();
+
+for my $service (qw/ nginx postgresql /) {
+	my ($status) = $c->sh("ls /etc/rc2.d/S*$service");
+	is($status, 0, "$service starts at boot");
+}
+
+($status, $out) = $c->sh('apt-get remove -y libnginx-mod-http-xet xet-tools;
+	nginx -t -q; service nginx restart', timeout => 300);
+is($status, 0, 'removed: nginx starts') or diag($out);
+unlike($out, qr/use its directives/, 'removed: no file has a directive');
 
 $c->stop();
 
