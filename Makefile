@@ -491,12 +491,13 @@ $(OUT)/nginx/.flags: FORCE
 		'$(XET_BLAKE3_DIR) $(XET_ZTENSOR)' '$(ROOT)' > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-# "config" lists the sources in the folders.
+# "config" lists the sources in the folders.  "make test" builds the module and
+# an nginx side by side, each with a make that writes this file.
 
 $(OUT)/.sources: FORCE
 	@mkdir -p $(@D)
-	@find src -name '*.[ch]' | sort > $@.new
-	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+	@new=$@.$$$$; find src -name '*.[ch]' | sort > $$new && \
+	{ cmp -s $$new $@ && rm $$new || mv $$new $@; }
 
 $(NGINX_SRC)/src/core/nginx.h:
 	@echo "no nginx sources at $(NGINX_SRC): run sh docker/setup.sh" >&2

@@ -301,6 +301,26 @@ like((arguments('run', '--port', '70000'))[1], qr/from 1 to 65535/,
 ok(!-e $none, 'arguments: nothing was built');
 
 # --------------------------------------------------------------------------
+# a parallel build that fails is continued with one job, and ends with the error
+
+mkdir("$dirs[0]/bin");
+spew("$dirs[0]/bin/make", << 'END');
+#!/bin/sh
+case $* in
+*"-j 1 "*) echo 'x.c:1: error: the error' >&2 ;;
+*) echo 'x.c:1: error: early' >&2; echo '  cc y.c' ;;
+esac
+exit 2
+END
+chmod(0755, "$dirs[0]/bin/make");
+
+($status, $out) = script('run', 0, PATH => "$dirs[0]/bin:$ENV{PATH}");
+is($status >> 8, 1, 'a build that fails');
+like($out, qr/x\.c:1: error: the error\nrun: the build failed; .*\n\z/,
+	'a build that fails: the error comes last');
+is(get(0, '/api/health')->{status}, 200, 'a build that fails: it still runs');
+
+# --------------------------------------------------------------------------
 # addresses, and the URLs that clients get
 
 runs('all addresses', 0, ADDR => '0.0.0.0', HOSTS => 'xet.example b.example');
