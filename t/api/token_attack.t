@@ -16,9 +16,10 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::Xet;
+use Test::Xet::Compact;
 use Test::Xet::Process qw/ run_command slurp spew /;
 
-use Digest::SHA qw/ hmac_sha256 /;
+use Digest::SHA qw/ hmac_sha256 sha256 /;
 use File::Temp qw/ tempdir /;
 use JSON::PP ();
 use MIME::Base64 qw/ decode_base64 encode_base64url /;
@@ -150,6 +151,101 @@ for my $key (qw/ h1 ed e1 r1 /) {
 		is(status($token), 401, "alg \"$alg\" of $key");
 		is(status($token =~ s/[^.]*$//r), 401,
 			"alg \"$alg\" of $key, unsigned");
+	}
+}
+
+# compact tokens: changed, with another signature of the same key, of another
+# purpose, or in another spelling
+
+{
+	my $hmac = sub { hmac_sha256($_[0], pack('H*', $secret)) };
+	my $good = { exp => time() + 600 };
+	my $token = compact($good);
+	my $bytes = Test::Xet::Compact::decode(substr($token, 4));
+	my $body = substr($bytes, 0, -32);
+
+	is(status($token), 404, 'compact: good');
+	is(status("hf_$token"), 404, 'compact: with the prefix');
+	is(status("hf_hf_$token"), 401, 'compact: with the prefix twice');
+	is(status(compact($good, 'ed', sub { signature('ed', @_) },
+		public_id('ed'))), 404, 'compact: a private key');
+
+	for my $at (map { $_ * 5 } 1 .. length($token) / 5 - 1) {
+		my $other = $token;
+
+		substr($other, $at, 1) =~ tr/A-Za-z0-9/B-ZAb-za1-90/;
+		is(status($other), 401, "compact: changed at $at");
+		is(status(substr($token, 0, $at)), 401, "compact: $at bytes");
+	}
+
+	my %signed = (
+		'no prefix' => sub { $hmac->(substr($_[0], 12)) },
+		'another prefix' => sub { $hmac->('xet token 2' . substr($_[0],
+			11)) },
+		'another secret' => sub { hmac_sha256($_[0], 'x' x 32) },
+		'no secret' => sub { hmac_sha256($_[0], '') },
+		'the public key' => sub { hmac_sha256($_[0],
+			public_pem('ed')) },
+		'the key of data URLs' => sub { hmac_sha256($_[0],
+			pack('H*', '00' x 32)) },
+		'no signature' => sub { '' },
+		'zeros' => sub { "\0" x 32 });
+
+	is(status(compact($good, 'h1', $signed{$_})), 401, "compact: $_")
+		for sort keys %signed;
+
+	# signatures of a JWT with this key
+
+	my $jwt = token('h1');
+	my ($mac) = $jwt =~ /([^.]+)$/;
+
+	is(status('xet1' . Test::Xet::Compact::encode($body
+		. MIME::Base64::decode_base64url($mac))), 401,
+		'compact: the signature of a JWT');
+	is(status($jwt =~ s/[^.]+$/encode_base64url(substr($bytes, -32))/er),
+		401, 'compact: its signature in a JWT');
+	is(status(compact($good, $_, $hmac)), 401, "compact: key id $_")
+		for qw/ H1 e1 r1 none /, '';
+
+	my %claims = (expired => { exp => time() - 1 },
+		'not yet valid' => { exp => time() + 600, nbf => time() + 90 },
+		'unknown flags' => { %$good, head => "\0\x40" },
+		'an unknown scope' => { %$good, head => "\x08\0" },
+		'more bytes' => { %$good, more => 'x' },
+		'a repo that leads up' => { %$good, repo => 'a/../b' },
+		'a line in the subject' => { %$good, sub => "a\nb" },
+		'a subject cut off' => { %$good, head => "\0\x10",
+			more => "\xffa" },
+		'a time past the limit' => { exp => 2 ** 53 + 2 });
+
+	is(status(compact($claims{$_})), 401, "compact: $_")
+		for sort keys %claims;
+
+	# other spellings of the same bytes
+
+	my %spelt = ('a version' => 'xet2' . substr($token, 4),
+		'upper case' => 'XET1' . substr($token, 4),
+		'a zero more' => "${token}0",
+		'zeros in front' => 'xet1' . '0' x 11 . substr($token, 4),
+		'a large block' => 'xet1' . 'z' x 11 . substr($token, 15),
+		'a dot' => "$token.", 'dots' => "$token..",
+		'padded' => "$token=",
+		'underscore' => substr($token, 0, 30) . '_'
+			. substr($token, 31),
+		'the mark alone' => 'xet1', 'too long' => $token . '0' x 200);
+
+	is(status($spelt{$_}), 401, "compact: $_") for sort keys %spelt;
+
+	for ([ us => 'them', 404 ], [ us => 'others', 401 ],
+		[ you => 'them', 401 ], [ us => undef, 401 ],
+		[ undef, 'them', 401 ], [ 'them', 'us', 401 ])
+	{
+		my ($iss, $aud, $want) = @$_;
+		my $uri = "/us$path" =~ s!/us/api!/us!r;
+
+		is(status(compact({ %$good, iss => $iss, aud => $aud }), $uri),
+			$want, 'compact: iss ' . ($iss // 'none') . ', aud '
+			. ($aud // 'none'));
 	}
 }
 
@@ -548,6 +644,24 @@ sub token {
 	my $input = text($header) . '.' . text($claims);
 
 	return "$input." . encode_base64url(signature($key, $input, %o));
+}
+
+# Returns a compact token; by default signed with the secret.
+
+sub compact {
+	my ($claims, $key, $sign, $id) = @_;
+
+	return Test::Xet::Compact::token($claims, $id // $key // 'h1',
+		$sign // sub { hmac_sha256($_[0], pack('H*', $secret)) });
+}
+
+# Returns the id of a public key: its thumbprint.
+
+sub public_id {
+	my ($key) = @_;
+
+	return encode_base64url(sha256('{"crv":"Ed25519","kty":"OKP","x":"'
+		. encode_base64url(substr(public_der($key), -32)) . '"}'));
 }
 
 sub signature {

@@ -13,10 +13,10 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::Xet;
+use Test::Xet::Compact;
 use Test::Xet::Process qw/ run_command /;
 
 use JSON::PP qw/ decode_json /;
-use MIME::Base64 qw/ decode_base64url /;
 
 my $t = Test::Xet->new(log => 'info',
 	http => "xet_token_key %%DIR%%/token.key;\n",
@@ -84,6 +84,10 @@ my $r = $t->get('/request-token', { Cookie => 'session=good' });
 is($r->{status}, 200, 'auth_request allows');
 is(claims($r->json())->{scope}, 'write', 'its scope');
 is(claims($r->json())->{sub}, 'session=good', 'its subject');
+like('hf_' . $r->json()->{accessToken}, qr/\Ahf_[A-Za-z0-9]{34,253}\z/,
+	'a form that all clients send');
+is($r->{headers}{'x-xet-access-token'}[0], $r->json()->{accessToken},
+	'the same token in the header');
 
 # --------------------------------------------------------------------------
 # a client certificate
@@ -178,8 +182,7 @@ sub asked {
 sub claims {
 	my ($answer) = @_;
 
-	return decode_json(decode_base64url((split(/\./,
-		$answer->{accessToken} // '..'))[1]));
+	return Test::Xet::Compact::claims($answer->{accessToken});
 }
 
 sub file {

@@ -100,6 +100,20 @@ is(with('a', 'get', '-o', "$dir/out", $hash)->{code}, 0, 'its repo reads');
 is(with('b', 'get', '-o', "$dir/out", $hash)->{code}, 1, 'others do not');
 is(with('none', 'put', "$dir/file")->{code}, 4, 'no scope to write');
 
+like("hf_$token{a}", qr/\Ahf_[A-Za-z0-9]{34,253}\z/,
+	'a form that all clients send');
+like($token{hf} = mint('--hf', '--repo', 'a/a'),
+	qr/\Ahf_xet1[A-Za-z0-9]{30,249}\z/, '--hf');
+is(with('hf', 'get', '-o', "$dir/out", $hash)->{code}, 0,
+	'the API accepts the prefix');
+
+my $long = xet(undef, 'token', '--key', $key, '--subject', 'x' x 200);
+
+is($long->{code}, 0, 'a long subject');
+like($long->{err}, qr/\Axet: token: the claims are too long for a compact /,
+	'a long subject is reported');
+like($long->{out}, qr/\A[\w-]+\.[\w-]+\.[\w-]+\n\z/, 'a long subject: JWT');
+
 my $private = xet($t, 'token', '--key', $t->dir() . '/private.pem', '--repo',
 	'a/a');
 

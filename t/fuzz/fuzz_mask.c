@@ -28,7 +28,8 @@ static const char *const  secrets[] = {
     "&s=" SIGNATURE "&",
     "?X-Amz-Signature=" SIGNATURE "\"",
     " " TOKEN SIGNATURE " ",
-    "\"" TOKEN SIGNATURE "\""
+    "\"" TOKEN SIGNATURE "\"",
+    "\"hf_xet1" SIGNATURE "\""
 };
 
 

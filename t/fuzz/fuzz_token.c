@@ -9,6 +9,8 @@
  *   1  header, NUL, payload, which are signed with the secret
  *   2  exp, nbf, iat (8 bytes each, little-endian), sub, NUL, repo, from
  *      which a token is minted
+ *   3  the bytes of a compact token after the tag of the key, which are signed
+ *      with the secret
  */
 
 
@@ -30,9 +32,11 @@
 
 static const uint8_t      fuzz_secret[] = "a secret of 32 bytes and no more";
 
-/* The only two valid tokens. */
+/* The only valid tokens: compact ones and JWT. */
 
-static char               fuzz_good[2][1024];
+#define GOOD  4
+
+static char               fuzz_good[GOOD][1024];
 
 static xet_jwk_set_t     *fuzz_set;
 static const xet_jwk_t   *fuzz_keys[2];
@@ -49,6 +53,10 @@ fuzz_init(void)
     xet_jwk_t            *key;
     xet_token_claims_t    claims;
     xet_token_params_t    params;
+    xet_status_t        (*mint)(const xet_jwk_t *key,
+                                const xet_token_params_t *params,
+                                const xet_token_claims_t *claims, uint8_t *out,
+                                size_t cap, size_t *len);
 
     static const char  jwks[] = JWKS(JWK_RS "," JWK_ES "," JWK_ED);
 
@@ -78,10 +86,12 @@ fuzz_init(void)
     memset(&claims, 0, sizeof(claims));
     claims.exp = NOW + 600;
 
-    for (i = 0; i < 2; i++) {
-        check(xet_token_mint(fuzz_keys[i], &params, &claims,
-                             (uint8_t *) fuzz_good[i], sizeof(fuzz_good[i]),
-                             &len) == XET_OK);
+    for (i = 0; i < GOOD; i++) {
+        mint = (i < 2) ? xet_token_mint : xet_token_mint_jwt;
+
+        check(mint(fuzz_keys[i & 1], &params, &claims,
+                   (uint8_t *) fuzz_good[i], sizeof(fuzz_good[i]), &len)
+              == XET_OK);
     }
 }
 
@@ -214,7 +224,7 @@ fuzz_token(const xet_token_params_t *params, const uint8_t *data, size_t size)
 
     if (fuzz_verify(params, data, size, room, &claims) == XET_OK) {
 
-        for (i = 0, known = 0; i < 2; i++) {
+        for (i = 0, known = 0; i < GOOD; i++) {
             known += strlen(fuzz_good[i]) == size
                      && memcmp(fuzz_good[i], data, size) == 0;
         }
@@ -256,6 +266,49 @@ fuzz_signed(const xet_token_params_t *params, const uint8_t *data,
     }
 
     free(room);
+    free(token);
+}
+
+
+static void
+fuzz_body(const xet_token_params_t *params, const uint8_t *data, size_t size)
+{
+    size_t               n, mac;
+    uint8_t             *token, *text, *room;
+    xet_token_claims_t   claims;
+
+    static const char  prefix[] = "xet token 1\n";
+
+    n = sizeof(prefix) - 1;
+
+    token = malloc(2 * size + 128);
+    text = malloc(n + XET_JWK_TAG + size + XET_JWK_SIGN_MAX);
+    room = malloc(XET_TOKEN_ROOM);
+    check(token != NULL && text != NULL && room != NULL);
+
+    memcpy(text, prefix, n);
+    memcpy(text + n, xet_jwk_tag(fuzz_keys[0]), XET_JWK_TAG);
+
+    if (size) {
+        memcpy(text + n + XET_JWK_TAG, data, size);
+    }
+
+    size += XET_JWK_TAG;
+
+    check(xet_jwk_sign(fuzz_keys[0], text, n + size, text + n + size, &mac)
+          == XET_OK);
+
+    memcpy(token, "xet1", 4);
+    size = (size_t) (xet_base62_encode(token + 4, text + n, size + mac)
+                     - token);
+
+    if (fuzz_verify(params, token, size, room, &claims) == XET_OK) {
+        check(size <= XET_TOKEN_COMPACT_MAX);
+        fuzz_mint(params, &claims, (unsigned) size & 1);
+    }
+
+    free(room);
+    free(text);
     free(token);
 }
 
@@ -313,7 +366,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     fuzz_params(&params, data[1]);
 
-    switch (data[0] % 3) {
+    switch (data[0] % 4) {
 
     case 0:
         fuzz_token(&params, data + 2, size - 2);
@@ -323,8 +376,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_signed(&params, data + 2, size - 2);
         break;
 
-    default:
+    case 2:
         fuzz_claims(&params, data + 2, size - 2, data[1]);
+        break;
+
+    default:
+        fuzz_body(&params, data + 2, size - 2);
     }
 
     return 0;

@@ -8,11 +8,14 @@ Each run creates keys of all kinds.  Each side must accept the tokens of the
 other, with the same claims.  If PyJWT refuses a token (wrong key, signature of
 another algorithm, no signature), xet_token must refuse it too.  PyJWT mints
 with all four algorithms, xet_token with HS256 and EdDSA.  Public keys are
-passed as PEM files and as JWK sets.  Prints a line for each check; exits with
-1 if one has failed.
+passed as PEM files and as JWK sets.  Compact tokens are compared with those of
+compact(), an independent implementation.  Prints a line for each check; exits
+with 1 if one has failed.
 """
 
 import base64
+import hashlib
+import hmac
 import json
 import os
 import random
@@ -161,16 +164,19 @@ def there(tool, keys, options, what):
               % (alg, what, good, ROUNDS))
 
 
-def back(tool, keys):
-    """xet_token mints, PyJWT verifies."""
-
-    now = int(time.time())
-    signers = {
+def signers(keys):
+    return {
         "HS256": ["--secret", "HS256", keys.as_pem()[2]],
         "EdDSA": ["--private", "EdDSA", keys.private_pem("EdDSA")],
     }
 
-    for alg, options in signers.items():
+
+def back(tool, keys):
+    """xet_token mints JWT, PyJWT verifies."""
+
+    now = int(time.time())
+
+    for alg, options in signers(keys).items():
         good = 0
 
         for _ in range(ROUNDS):
@@ -186,7 +192,7 @@ def back(tool, keys):
             if c["scope"] != "read":
                 args.append("--" + c["scope"])
 
-            token, = run(tool, "mint", args)
+            token, = run(tool, "mint", args + ["--jwt"])
             got = jwt.decode(token, keys.public[alg], [alg], audience="cas",
                              issuer="hub")
             good += (got == dict(c, iss="hub", aud="cas")
@@ -195,6 +201,128 @@ def back(tool, keys):
 
         check(good == ROUNDS, "%s by xet_token: %d of %d"
               % (alg, good, ROUNDS))
+
+
+DIGITS = ("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+          "abcdefghijklmnopqrstuvwxyz")
+LENGTHS = (0, 2, 3, 5, 6, 7, 9, 10, 11)
+
+
+def base62(data):
+    out = ""
+
+    for i in range(0, len(data), 8):
+        block = data[i:i + 8]
+        number = int.from_bytes(block, "big")
+        digits = []
+
+        for _ in range(LENGTHS[len(block)]):
+            number, digit = divmod(number, 62)
+            digits.insert(0, DIGITS[digit])
+
+        out += "".join(digits)
+
+    return out
+
+
+def compact(key, alg, c, first=None, more=b""):
+    """The form that src/core/access/xet_token_compact.c describes."""
+
+    def sha(text):
+        return hashlib.sha256(text.encode()).digest()
+
+    has, rest = 0, c["exp"].to_bytes(7, "big")
+
+    for i, name in enumerate(("iat", "nbf", "iss", "aud", "sub", "repo")):
+        if name not in c:
+            continue
+
+        has |= 1 << i
+
+        if i < 2:
+            rest += c[name].to_bytes(7, "big")
+
+        elif i < 4:
+            rest += sha(c[name])[:8]
+
+        else:
+            text = c[name].encode()
+            rest += (bytes([len(text)]) if name == "sub" else b"") + text
+
+    if first is None:
+        first = ("read", "write", "delete", "admin").index(c["scope"])
+
+    body = sha(alg)[:4] + bytes([first, has]) + rest + more
+    text = b"xet token 1\n" + body
+
+    return "xet1" + base62(body + (
+        hmac.new(key, text, hashlib.sha256).digest() if alg == "HS256"
+        else key.sign(text)))
+
+
+def compact_both(tool, keys):
+    """Compact tokens: each side mints the same text, xet_token verifies."""
+
+    now = int(time.time())
+
+    for alg, options in signers(keys).items():
+        good, same = 0, 0
+
+        for _ in range(ROUNDS):
+            c = claims(now)
+            c.pop("more", None)
+            c["scope"] = random.choice(("read", "write", "delete"))
+            c["sub"] = c.get("sub", "")[:12]
+            token = compact(keys.private[alg], alg,
+                            dict(c, iss="hub", aud="cas"))
+            args = options + ["--iss", "hub", "--aud", "cas"]
+
+            for name in ("exp", "nbf", "iat", "sub", "repo"):
+                if name in c:
+                    args += ["--" + name, c[name]]
+
+            if c["scope"] != "read":
+                args.append("--" + c["scope"])
+
+            same += run(tool, "mint", args) == [token]
+            line, = run(tool, "verify", options + ["--iss", "hub", "--aud",
+                                                   "cas", "--now", now],
+                        token + "\n")
+            good += (line[:3] == "ok "
+                     and json.loads(line[3:]) == expected(c))
+
+        check(same == ROUNDS, "%s, compact: the same text: %d of %d"
+              % (alg, same, ROUNDS))
+        check(good == ROUNDS, "%s, compact: %d of %d" % (alg, good, ROUNDS))
+
+
+def compact_refused(tool, keys, others):
+    now = int(time.time())
+    good = {"exp": now + 600, "scope": "read"}
+
+    for alg, options in signers(keys).items():
+        mine, other = keys.private[alg], others.private[alg]
+        token = compact(mine, alg, good)
+
+        for text, want in (
+                (token, "ok "),
+                (compact(other, alg, good), "TOKEN_SIGNATURE"),
+                (compact(mine, alg, dict(good, exp=now - 1)),
+                 "TOKEN_EXPIRED"),
+                (compact(mine, alg, dict(good, nbf=now + 600)),
+                 "TOKEN_EARLY"),
+                (compact(mine, alg, good, first=8), "TOKEN_CLAIMS"),
+                (compact(mine, alg, good, more=b"x"), "TOKEN_CLAIMS"),
+                (compact(mine, alg, dict(good, repo="a/../b")),
+                 "TOKEN_CLAIMS"),
+                ("xet2" + token[4:], "TOKEN_SYNTAX"),
+                (token + "0", "TOKEN_S"),
+                (token[:-1], "TOKEN_S"),
+                (token[:4] + "zzzzzzzzzzz" + token[15:], "TOKEN_SYNTAX")):
+            line, = run(tool, "verify", options + ["--now", now],
+                        text + "\n")
+            check(line.startswith(want), "%s, compact: %s: %s"
+                  % (alg, want, line))
 
 
 def refused(tool, keys, others):
@@ -250,9 +378,6 @@ def refused(tool, keys, others):
 
 
 def by_hand(secret, payload):
-    import hashlib
-    import hmac
-
     def encode(data):
         return base64.urlsafe_b64encode(data).rstrip(b"=")
 
@@ -274,6 +399,8 @@ def main():
         there(tool, keys, keys.as_jwks(), "JWK set")
         there(tool, others, others.as_jwks(), "JWK set, RSA of 3072 bits")
         back(tool, keys)
+        compact_both(tool, keys)
+        compact_refused(tool, keys, others)
         refused(tool, keys, others)
 
     print("PyJWT %s: %s" % (jwt.__version__,

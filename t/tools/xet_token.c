@@ -18,6 +18,7 @@
  *     --iss TEXT  --aud TEXT  --skew SECONDS  --now SECONDS
  *     --exp SECONDS  --nbf SECONDS  --iat SECONDS
  *     --sub TEXT  --repo TEXT  --write  --delete
+ *     --jwt                 mint a JWT, not a compact token
  *
  * "verify" reads one token per line and prints a line for each: "ok" and the
  * claims in JSON, or the name of the error, for example TOKEN_EXPIRED.  "mint"
@@ -42,6 +43,7 @@ typedef struct {
     xet_token_params_t   params;
     xet_token_claims_t   claims;
     uint64_t             now;
+    int                  jwt;
 } xet_token_tool_t;
 
 
@@ -97,8 +99,9 @@ main(int argc, char **argv)
             xet_token_fatal("no key to sign with");
         }
 
-        status = xet_token_mint(t.signer, &t.params, &t.claims, token,
-                                sizeof(token), &len);
+        status = (t.jwt ? xet_token_mint_jwt : xet_token_mint)
+                     (t.signer, &t.params, &t.claims, token, sizeof(token),
+                      &len);
 
         if (status != XET_OK) {
             xet_token_fatal(xet_token_symbol(status));
@@ -147,6 +150,12 @@ xet_token_option(xet_token_tool_t *t, char ***argv)
 
     arg = *argv;
     name = arg[0];
+
+    if (strcmp(name, "--jwt") == 0) {
+        t->jwt = 1;
+        *argv = arg + 1;
+        return;
+    }
 
     if (strcmp(name, "--write") == 0 || strcmp(name, "--delete") == 0) {
         t->claims.scope = (name[2] == 'w') ? XET_SCOPE_WRITE

@@ -18,7 +18,9 @@
 #include "xet_cli_admin.h"
 
 
-#define XET_CLI_SIGN_LIFETIME   3600   /* seconds */
+#define XET_CLI_SIGN_LIFETIME    3600   /* seconds */
+#define XET_CLI_SIGN_PREFIX      "hf_"
+#define XET_CLI_SIGN_PREFIX_LEN  3
 
 
 /* A key file, in the format of the directives xet_url_key and xet_token_key. */
@@ -120,6 +122,12 @@ xet_cli_token_mint(const xet_cli_args_t *args)
 
     if (rc != XET_CLI_OK) {
         return rc;
+    }
+
+    if (memchr(text, '.', len)) {
+        (void) xet_cli_fail(XET_CLI_OK, "token",
+                            "the claims are too long for a compact token; "
+                            "clients such as llama.cpp do not send a JWT");
     }
 
     t.token = text;
@@ -311,10 +319,28 @@ xet_cli_token_answer(const xet_cli_args_t *args, const xet_cli_request_t *r)
 static int
 xet_cli_token_print(const xet_cli_args_t *args, const xet_cli_token_t *t)
 {
-    return xet_cli_print_row(xet_cli_json(args),
-               xet_cli_out_bytes("token", t->token, t->len, 0, "\n"),
-               xet_cli_out_number("expires", t->exp, NULL),
-               xet_cli_out_text(t->url ? "endpoint" : NULL, t->url, NULL));
+    int     rc;
+    char   *text;
+    size_t  len;
+
+    text = malloc(XET_CLI_SIGN_PREFIX_LEN + t->len);
+    if (text == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    len = args->value[XET_CLI_OPT_HF] ? XET_CLI_SIGN_PREFIX_LEN : 0;
+
+    memcpy(text, XET_CLI_SIGN_PREFIX, len);
+    memcpy(text + len, t->token, t->len);
+
+    rc = xet_cli_print_row(xet_cli_json(args),
+             xet_cli_out_bytes("token", text, len + t->len, 0, "\n"),
+             xet_cli_out_number("expires", t->exp, NULL),
+             xet_cli_out_text(t->url ? "endpoint" : NULL, t->url, NULL));
+
+    free(text);
+
+    return rc;
 }
 
 

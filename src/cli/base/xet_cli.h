@@ -97,6 +97,8 @@ int xet_cli_no_memory(void);
       "generation of the backup (default: the newest)")                       \
     X(GRACE, "grace", "TIME", 0,                                              \
       "with --dry-run: 0s, 12h or 90d (default: 56d)")                        \
+    X(HF, "hf", NULL, 0,                                                      \
+      "print the token with the prefix hf_")                                  \
     X(HELP, "help", NULL, 'h',                                                \
       "show this help")                                                       \
     X(HUB, "hub", "URL", 0,                                                   \

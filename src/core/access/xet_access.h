@@ -107,6 +107,7 @@ xet_status_t xet_key_derive(uint8_t *out, const uint8_t *secret, size_t len,
 #define XET_JWK_CURVE_LEN      32      /* bytes of a coordinate, and of each
                                           integer of an ES256 signature */
 #define XET_JWK_THUMBPRINT     43      /* characters */
+#define XET_JWK_TAG            4       /* bytes */
 
 
 typedef enum {
@@ -165,6 +166,12 @@ xet_jwk_alg_t xet_jwk_alg(const xet_jwk_t *key);
 
 /* Returns the id, which contains no NUL and is valid as long as key. */
 const uint8_t *xet_jwk_id(const xet_jwk_t *key, size_t *len);
+
+/*
+ * Returns the first XET_JWK_TAG bytes of SHA-256 of the id, which stand for the
+ * id in compact tokens.
+ */
+const uint8_t *xet_jwk_tag(const xet_jwk_t *key);
 
 /* Returns whether a key in the configuration may have this id. */
 int xet_jwk_id_ok(const uint8_t *id, size_t len);
@@ -276,8 +283,9 @@ const xet_jwk_t *xet_jwk_set_get(const xet_jwk_set_t *set, size_t i);
 
 
 /*
- * xet_token.c: access tokens: JSON Web Tokens (RFC 7519) as compact JWS (RFC
- * 7515).
+ * xet_token.c: access tokens.  We mint compact tokens, of letters and digits
+ * (xet_token_compact.c), with the same claims as the tokens of other issuers:
+ * JSON Web Tokens (RFC 7519) as compact JWS (RFC 7515).
  *
  *     header   "alg" HS256, EdDSA, ES256 or RS256; "kid" optional
  *     claims   "exp" required, in seconds; "nbf", "iat" optional
@@ -308,6 +316,9 @@ const xet_jwk_t *xet_jwk_set_get(const xet_jwk_set_t *set, size_t i);
 
 /* The maximum length of a token that xet_token_mint() writes. */
 #define XET_TOKEN_MINT_MAX     4096
+
+/* The same for a compact token; with "hf_" some clients send up to 256. */
+#define XET_TOKEN_COMPACT_MAX  253
 
 
 typedef struct {
@@ -369,11 +380,13 @@ xet_status_t xet_token_verify(const xet_jwk_set_t *set,
     uint64_t now, uint8_t *room, xet_token_claims_t *claims);
 
 /*
- * Copies the "kid" of a token, for logs, to room, a buffer of XET_JWK_ID_MAX
- * bytes, and returns its length.  Returns 0 when the "kid" is absent or is not
- * a valid key id.  The signature is not checked.
+ * Copies the id of a token's key, for logs, to room, a buffer of XET_JWK_ID_MAX
+ * bytes, and returns its length.  Returns 0 when a "kid" is absent or is not a
+ * valid key id, or when no key of the set has the tag of a compact token.  The
+ * signature is not checked.
  */
-size_t xet_token_key_id(const uint8_t *token, size_t len, uint8_t *room);
+size_t xet_token_key_id(const xet_jwk_set_t *set, const uint8_t *token,
+    size_t len, uint8_t *room);
 
 /*
  * Computes the key of a token in the cache of verified tokens: BLAKE3 keyed
@@ -384,6 +397,28 @@ void xet_token_digest(const uint8_t *key, const uint8_t *token, size_t len,
     xet_hash_t *out);
 
 /*
+ * Writes a token of *len characters, without a NUL, that xet_token_verify()
+ * accepts with the same params.  The issuer and the audience are taken from
+ * params.  The key is a secret or a private key.  The same claims always give
+ * the same token.  The token is compact, or a JWT when the claims are too long
+ * for that.
+ *
+ * Errors: XET_INTERNAL when a value is out of range, the key can't sign, or
+ * the token is longer than cap; XET_NOMEM.
+ */
+xet_status_t xet_token_mint(const xet_jwk_t *key,
+    const xet_token_params_t *params, const xet_token_claims_t *claims,
+    uint8_t *out, size_t cap, size_t *len);
+
+/* Does the same, and always writes a JWT. */
+xet_status_t xet_token_mint_jwt(const xet_jwk_t *key,
+    const xet_token_params_t *params, const xet_token_claims_t *claims,
+    uint8_t *out, size_t cap, size_t *len);
+
+
+/*
+ * xet_token_claims.c: checks of claims.
+ *
  * Returns whether a repository may have that name: 1 to XET_TOKEN_REPO_MAX
  * characters of [A-Za-z0-9._/-].  Parts between slashes must not be empty or
  * ".", and the name must not contain "..".
@@ -402,19 +437,29 @@ int xet_scope_parse(xet_scope_e *scope, const uint8_t *text, size_t len);
  */
 int xet_token_text_ok(const xet_token_text_t *text, size_t max);
 
+/*
+ * Checks the times of the claims; returns XET_OK, XET_TOKEN_EXPIRED or
+ * XET_TOKEN_EARLY.
+ */
+xet_status_t xet_token_current(const xet_token_params_t *params,
+    const xet_token_claims_t *claims, uint64_t now);
+
 
 /*
- * Writes a token of *len characters, without a NUL, that xet_token_verify()
- * accepts with the same params.  The issuer and the audience are taken from
- * params.  The key is a secret or a private key.  The same claims always give
- * the same token.
- *
- * Errors: XET_INTERNAL when a value is out of range, the key can't sign, or
- * the token is longer than cap; XET_NOMEM.
+ * xet_token_compact.c: for xet_token.c only.  Tokens given to these functions
+ * pass xet_token_is_compact().  xet_token_compact_mint() requires valid claims,
+ * and returns XET_DONE when they do not fit or the key is of another kind.
  */
-xet_status_t xet_token_mint(const xet_jwk_t *key,
+
+int xet_token_is_compact(const uint8_t *token, size_t len);
+xet_status_t xet_token_compact_verify(const xet_jwk_set_t *set,
+    const xet_token_params_t *params, const uint8_t *token, size_t len,
+    uint64_t now, uint8_t *room, xet_token_claims_t *claims);
+xet_status_t xet_token_compact_mint(const xet_jwk_t *key,
     const xet_token_params_t *params, const xet_token_claims_t *claims,
     uint8_t *out, size_t cap, size_t *len);
+size_t xet_token_compact_key_id(const xet_jwk_set_t *set,
+    const uint8_t *token, size_t len, uint8_t *room);
 
 
 /*

@@ -57,6 +57,7 @@ struct xet_jwk_s {
     uint8_t         seed[XET_KEY_LEN]; /* set if private is 1 */
     size_t          id_len;
     uint8_t         id[XET_JWK_ID_MAX];
+    uint8_t         tag[XET_JWK_TAG];
 };
 
 
@@ -71,6 +72,7 @@ typedef struct {
 
 static xet_status_t xet_jwk_create(xet_jwk_t **out, const uint8_t *id,
     size_t id_len);
+static int xet_jwk_set_tag(xet_jwk_t *key);
 static xet_status_t xet_jwk_seed(xet_jwk_t *key);
 static EVP_PKEY *xet_jwk_read_private(const uint8_t *pem, size_t len,
     xet_status_t *status);
@@ -173,7 +175,8 @@ xet_jwk_create_secret(xet_jwk_t **out, const uint8_t *id, size_t id_len,
     params[1] = OSSL_PARAM_construct_end();
 
     ok = key->mac != NULL && EVP_MAC_init(key->mac, secret, len, params)
-         && xet_key_derive(key->seed, secret, len, XET_JWK_SEED) == XET_OK;
+         && xet_key_derive(key->seed, secret, len, XET_JWK_SEED) == XET_OK
+         && xet_jwk_set_tag(key);
 
     ERR_pop_to_mark();
 
@@ -231,6 +234,22 @@ xet_jwk_create_private(xet_jwk_t **out, const uint8_t *id, size_t id_len,
     ERR_pop_to_mark();
 
     return status;
+}
+
+
+static int
+xet_jwk_set_tag(xet_jwk_t *key)
+{
+    int      ok;
+    uint8_t  digest[32];
+
+    ok = EVP_Digest(key->id, key->id_len, digest, NULL, EVP_sha256(), NULL);
+
+    if (ok) {
+        memcpy(key->tag, digest, XET_JWK_TAG);
+    }
+
+    return ok;
 }
 
 
@@ -295,6 +314,10 @@ xet_jwk_create_public(xet_jwk_t **out, const uint8_t *id, size_t id_len,
         key->id_len = XET_JWK_THUMBPRINT;
     }
 
+    if (status == XET_OK && !xet_jwk_set_tag(key)) {
+        status = XET_NOMEM;
+    }
+
     ERR_pop_to_mark();
 
     if (status != XET_OK) {
@@ -337,6 +360,13 @@ xet_jwk_id(const xet_jwk_t *key, size_t *len)
     *len = key->id_len;
 
     return key->id;
+}
+
+
+const uint8_t *
+xet_jwk_tag(const xet_jwk_t *key)
+{
+    return key->tag;
 }
 
 

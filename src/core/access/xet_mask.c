@@ -12,6 +12,7 @@
  *     Authorization: ...       headers, also Proxy-Authorization
  *     Bearer ..., Basic ...    values of such headers
  *     ey... . ... . ...        JSON Web Tokens, anywhere
+ *     xet1...                  compact tokens, anywhere
  *     43 characters or more    in the arguments of a URL, unless they are all
  *                              hex digits: a signature with a wrong name
  *
@@ -36,6 +37,7 @@ static uint8_t *xet_mask_arg(uint8_t *p, uint8_t *end);
 static uint8_t *xet_mask_header(uint8_t *p, uint8_t *end);
 static uint8_t *xet_mask_scheme(uint8_t *p, uint8_t *end);
 static uint8_t *xet_mask_token(uint8_t *p, uint8_t *end);
+static uint8_t *xet_mask_compact(uint8_t *p, uint8_t *end);
 static uint8_t *xet_mask_fill(uint8_t *p, const uint8_t *end);
 static const uint8_t *xet_mask_equals(const uint8_t *p, const uint8_t *end);
 static int xet_mask_word(const uint8_t *p, const uint8_t *end,
@@ -111,7 +113,7 @@ xet_mask_text(uint8_t *text, size_t len, int query)
 
         case 'x':
             next = xet_mask_word(p, end, "x-amz-s") ? xet_mask_arg(p, end)
-                                                    : p + 1;
+                                                    : xet_mask_compact(p, end);
             break;
 
         case 'a':
@@ -331,6 +333,23 @@ xet_mask_token(uint8_t *p, uint8_t *end)
     }
 
     return (n == 2) ? xet_mask_fill(p, last) : last;
+}
+
+
+/* Masks a compact token, which may be truncated. */
+
+static uint8_t *
+xet_mask_compact(uint8_t *p, uint8_t *end)
+{
+    uint8_t  *last;
+
+    if (end - p < 4 || memcmp(p, "xet1", 4) != 0) {
+        return p + 1;
+    }
+
+    for (last = p; last < end && xet_mask_char(*last); last++) { /* void */ }
+
+    return (last - p < XET_MASK_PART) ? last : xet_mask_fill(p, last);
 }
 
 

@@ -10,11 +10,11 @@
  *             trees are freed before a call returns.
  * Threads:    any number with the same set or the same key.
  *
- * The header is not trusted: it only selects which of the configured keys are
- * tried, and each key has one algorithm.  The payload is decoded only after
- * the signature is verified, and is then checked like any other input.  Claims
- * are checked in a fixed order, the scope last: a token that is refused for
- * its scope is otherwise valid.
+ * The header of a JWT is not trusted: it only selects which of the configured
+ * keys are tried, and each key has one algorithm.  The payload is decoded only
+ * after the signature is verified, and is then checked like any other input.
+ * Claims are checked in a fixed order, the scope last: a token that is refused
+ * for its scope is otherwise valid.
  *
  * Minting refuses claims that verification would refuse or change.  Escaping
  * at most doubles a checked string, so the JSON fits into buffers of fixed
@@ -66,11 +66,6 @@ typedef struct {
     } room;
     unsigned            used:1;
 } xet_token_room_t;
-
-
-static const char *const  xet_scope_names[] = {
-    "read", "write", "delete", "admin"
-};
 
 
 static xet_status_t xet_token_split(const uint8_t *token, size_t len,
@@ -129,6 +124,11 @@ xet_token_verify(const xet_jwk_set_t *set, const xet_token_params_t *params,
         return XET_TOKEN_SIZE;
     }
 
+    if (xet_token_is_compact(token, len)) {
+        return xet_token_compact_verify(set, params, token, len, now, room,
+                                        claims);
+    }
+
     status = xet_token_split(token, len, &parts);
 
     if (status != XET_OK) {
@@ -157,6 +157,23 @@ xet_token_verify(const xet_jwk_set_t *set, const xet_token_params_t *params,
 
 xet_status_t
 xet_token_mint(const xet_jwk_t *key, const xet_token_params_t *params,
+    const xet_token_claims_t *claims, uint8_t *out, size_t cap, size_t *len)
+{
+    xet_status_t  status;
+
+    if (!xet_token_mintable(params, claims)) {
+        return XET_INTERNAL;
+    }
+
+    status = xet_token_compact_mint(key, params, claims, out, cap, len);
+
+    return (status == XET_DONE)
+           ? xet_token_mint_jwt(key, params, claims, out, cap, len) : status;
+}
+
+
+xet_status_t
+xet_token_mint_jwt(const xet_jwk_t *key, const xet_token_params_t *params,
     const xet_token_claims_t *claims, uint8_t *out, size_t cap, size_t *len)
 {
     size_t             n;
@@ -221,71 +238,6 @@ xet_token_digest(const uint8_t *key, const uint8_t *token, size_t len,
     xet_hash_t *out)
 {
     xet_hash_keyed(key, token, len, out);
-}
-
-
-int
-xet_token_repo_ok(const uint8_t *repo, size_t len)
-{
-    size_t    i;
-    uint8_t   c, last;
-    unsigned  alone;
-
-    if (len == 0 || len > XET_TOKEN_REPO_MAX || repo[len - 1] == '/') {
-        return 0;
-    }
-
-    last = '/';
-    alone = 0;                     /* the part so far is only a dot */
-
-    for (i = 0; i < len; i++) {
-        c = repo[i];
-
-        if (xet_is_alnum(c) || c == '_' || c == '-') {
-            alone = 0;
-
-        } else if (c == '.') {
-
-            if (last == '.') {
-                return 0;
-            }
-
-            alone = (last == '/');
-
-        } else if (c != '/' || last == '/' || alone) {
-            return 0;
-        }
-
-        last = c;
-    }
-
-    return !alone;
-}
-
-
-int
-xet_token_text_ok(const xet_token_text_t *text, size_t max)
-{
-    size_t   i;
-    json_t  *string;
-
-    if (text->len > max) {
-        return 0;
-    }
-
-    for (i = 0; i < text->len; i++) {
-        if (text->data[i] < 0x20 || text->data[i] == 0x7f) {
-            return 0;
-        }
-    }
-
-    /* jansson returns NULL for bytes that are not UTF-8 */
-
-    string = json_stringn((const char *) text->data, text->len);
-
-    json_decref(string);
-
-    return string != NULL;
 }
 
 
@@ -395,13 +347,18 @@ xet_token_signed(const xet_jwk_set_t *set, const xet_token_parts_t *parts)
 
 
 size_t
-xet_token_key_id(const uint8_t *token, size_t len, uint8_t *room)
+xet_token_key_id(const xet_jwk_set_t *set, const uint8_t *token, size_t len,
+    uint8_t *room)
 {
     size_t            n;
     json_t           *object, *kid;
     uint8_t           buf[XET_TOKEN_HEADER_MAX];
     const uint8_t    *dot;
     xet_token_text_t  part;
+
+    if (xet_token_is_compact(token, len)) {
+        return xet_token_compact_key_id(set, token, len, room);
+    }
 
     dot = memchr(token, '.', len);
 
@@ -517,6 +474,7 @@ xet_token_claims(const json_t *object, const xet_token_params_t *params,
 {
     const json_t     *contents;
     unsigned          audience;
+    xet_status_t      status;
     xet_token_text_t  iss, sub, scope, repo;
 
     contents = json_object_get(object, "contents");
@@ -537,14 +495,10 @@ xet_token_claims(const json_t *object, const xet_token_params_t *params,
         return XET_TOKEN_CLAIMS;
     }
 
-    /* compare differences, which can't overflow */
+    status = xet_token_current(params, claims, now);
 
-    if (now >= claims->exp && now - claims->exp >= params->skew) {
-        return XET_TOKEN_EXPIRED;
-    }
-
-    if (claims->nbf > now && claims->nbf - now > params->skew) {
-        return XET_TOKEN_EARLY;
+    if (status != XET_OK) {
+        return status;
     }
 
     if (params->iss.data && !xet_token_equal(&iss, &params->iss)) {
@@ -691,32 +645,6 @@ xet_token_scope(const xet_token_text_t *text, xet_scope_e *scope)
     }
 
     return found;
-}
-
-
-const char *
-xet_scope_name(xet_scope_e scope)
-{
-    return xet_scope_names[scope];
-}
-
-
-int
-xet_scope_parse(xet_scope_e *scope, const uint8_t *text, size_t len)
-{
-    size_t  i;
-
-    for (i = 0; i <= XET_SCOPE_ADMIN; i++) {
-
-        if (strlen(xet_scope_names[i]) == len
-            && memcmp(xet_scope_names[i], text, len) == 0)
-        {
-            *scope = (xet_scope_e) i;
-            return 1;
-        }
-    }
-
-    return 0;
 }
 
 

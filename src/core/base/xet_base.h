@@ -750,6 +750,25 @@ int xet_base64_decode(uint8_t *dst, const uint8_t *src, size_t len);
 
 
 /*
+ * xet_base62.c: letters and digits.  Each byte string has exactly one
+ * encoding, and the length of the text determines the number of bytes.
+ */
+
+/* Returns the number of characters that encode len bytes. */
+size_t xet_base62_encoded(size_t len);
+
+/* Writes xet_base62_encoded(len) characters without a NUL; returns the end. */
+uint8_t *xet_base62_encode(uint8_t *dst, const uint8_t *src, size_t len);
+
+/*
+ * Writes *out bytes, fewer than len, and returns 1.  Returns 0 when src is not
+ * what xet_base62_encode() writes; dst may then have been overwritten.
+ */
+int xet_base62_decode(uint8_t *dst, size_t *out, const uint8_t *src,
+    size_t len);
+
+
+/*
  * xet_range.c: HTTP range lists (RFC 9110, section 14.1.2).  The only unit is
  * "bytes" (any case); numbers have no sign, and first <= last.  White space
  * around commas and empty list elements are accepted, as the RFC requires.  A

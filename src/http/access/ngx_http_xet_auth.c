@@ -154,10 +154,9 @@ ngx_http_xet_auth_bearer(ngx_http_request_t *r, ngx_str_t *token)
         return NGX_DECLINED;
     }
 
-    /* clients of a Hub accept only tokens with the prefix "hf_" */
+    /* some clients of a Hub accept only tokens with the prefix "hf_" */
 
-    if (xlcf->hub && token->len > 3
-        && ngx_strncmp(token->data, "hf_", 3) == 0)
+    if (token->len > 3 && ngx_strncmp(token->data, "hf_", 3) == 0)
     {
         token->data += 3;
         token->len -= 3;
@@ -170,18 +169,22 @@ ngx_http_xet_auth_bearer(ngx_http_request_t *r, ngx_str_t *token)
 ngx_int_t
 ngx_http_xet_auth_key(ngx_http_request_t *r, ngx_str_t *key)
 {
-    ngx_str_t  token;
+    ngx_str_t                  token;
+    ngx_http_xet_main_conf_t  *xmcf;
 
     if (ngx_http_xet_auth_bearer(r, &token) != NGX_OK) {
         return NGX_DECLINED;
     }
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
     key->data = ngx_pnalloc(r->pool, XET_JWK_ID_MAX);
     if (key->data == NULL) {
         return NGX_DECLINED;
     }
 
-    key->len = xet_token_key_id(token.data, token.len, key->data);
+    key->len = xet_token_key_id(xmcf->token_keys, token.data, token.len,
+                                key->data);
 
     return key->len ? NGX_OK : NGX_DECLINED;
 }

@@ -12,6 +12,7 @@
 #define HEX64  "0123456789abcdef0123456789abcdef"                            \
                "0123456789abcdef0123456789abcdef"
 #define B64    "O63Xgq4EK1ZumPBqVoLzziUYg8xvqvpU-xkOLzLbO_E"
+#define XET1   "xet1AJ4xVkIyZqS026cv4zgD051fNI7DX1SWOFehgPcbr3Q84GGeFmIooaH3Dg"
 #define JWT    "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3ODYxOTI4MTAsInNjb3BlIjoicmVh" \
                "ZCJ9.SRBg9NoKdCRDMqgKrGhjPnOdn0-XgX2Tbl4N6HlshSI"
 
@@ -57,6 +58,10 @@ static const char *const  test_lines[] = {
     "user \"hf_{" JWT "}\": x",
     "{" JWT "}",
     "ab={" JWT "}",
+    "/x?token={" XET1 "}&x=1",
+    "user \"hf_{" XET1 "}\": x",
+    "user \"{" XET1 "}\": x",
+    "{xet1AJ4xVkIyZqS0}",
     "{ewoJImFsZyI6ICJIUzI1NiIKfQ.eyJleHAiOjE3ODYxOTI4MTAsI.x}",
 
     /* text without secrets */
@@ -69,6 +74,8 @@ static const char *const  test_lines[] = {
     "the key-model-00001.safetensors is not there",
     "eyJhbGciOiJIUzI1NiJ9",
     "X-Amz-Date=20261123T081206Z&X-Amz-SignedHeaders=host",
+    "xet1model.bin xet10000 XET1AJ4xVkIyZqS026cv4z",
+    "xet1",
     "e", "s", "s=", "x-amz-signature", "authorization", "bearer ", "a", ""
 };
 

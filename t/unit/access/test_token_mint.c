@@ -1,7 +1,8 @@
 
 /*
- * Tests minted tokens: their exact text, and that they are valid.  Claims that
- * would be rejected in a token must not be minted.
+ * Tests minted JWT: their exact text, and that they are valid.  Claims that
+ * would be rejected in a token must not be minted.  test_token_compact.c tests
+ * the other form.
  */
 
 
@@ -85,8 +86,8 @@ test_known(const xet_test_ring_t *ring)
 
     c.exp = NOW + 600;
 
-    xet_is_u64(xet_token_mint(ring->secret, &p, &c, token, sizeof(token),
-                              &len),
+    xet_is_u64(xet_token_mint_jwt(ring->secret, &p, &c, token,
+                                  sizeof(token), &len),
                XET_OK, "the least");
     xet_ok(strcmp(test_part(token, len, 0),
                   "{\"alg\":\"HS256\",\"typ\":\"JWT\",\"kid\":\"hs\"}") == 0,
@@ -102,8 +103,8 @@ test_known(const xet_test_ring_t *ring)
     c.iat = NOW;
     c.scope = XET_SCOPE_WRITE;
 
-    xet_is_u64(xet_token_mint(ring->secret, &p, &c, token, sizeof(token),
-                              &len),
+    xet_is_u64(xet_token_mint_jwt(ring->secret, &p, &c, token,
+                                  sizeof(token), &len),
                XET_OK, "everything");
     xet_ok(strcmp(test_part(token, len, 1),
                   "{\"iss\":\"https://hub\",\"aud\":\"a \\\"b\\\" \\\\\","
@@ -112,8 +113,8 @@ test_known(const xet_test_ring_t *ring)
                   "\"scope\":\"write\",\"repo\":\"models/org/name\"}") == 0,
            "payload");
 
-    xet_is_u64(xet_token_mint(ring->secret, &p, &c, other, sizeof(other),
-                              &again),
+    xet_is_u64(xet_token_mint_jwt(ring->secret, &p, &c, other,
+                                  sizeof(other), &again),
                XET_OK, "again");
     xet_ok(again == len && memcmp(token, other, len) == 0, "the same token");
 
@@ -123,8 +124,8 @@ test_known(const xet_test_ring_t *ring)
     c.exp = NOW + 600;
     c.contents = 1;
 
-    xet_is_u64(xet_token_mint(ring->secret, &p, &c, token, sizeof(token),
-                              &len),
+    xet_is_u64(xet_token_mint_jwt(ring->secret, &p, &c, token,
+                                  sizeof(token), &len),
                XET_OK, "of a Hub");
     xet_ok(strcmp(test_part(token, len, 1),
                   "{\"exp\":1700000600,\"scope\":\"read\","
@@ -165,8 +166,8 @@ test_round(const xet_test_ring_t *ring)
     for (i = 0; i < 2; i++) {
         c.scope = i ? XET_SCOPE_ADMIN : XET_SCOPE_WRITE;
 
-        xet_is_u64(xet_token_mint(keys[i], &p, &c, token, sizeof(token),
-                                  &len),
+        xet_is_u64(xet_token_mint_jwt(keys[i], &p, &c, token,
+                                      sizeof(token), &len),
                    XET_OK, "minted");
 
         if (i == 1) {
@@ -366,23 +367,25 @@ test_key_id(const xet_test_ring_t *ring)
 
     c.exp = NOW + 600;
 
-    (void) xet_token_mint(ring->secret, &params, &c, token, sizeof(token),
-                          &len);
+    (void) xet_token_mint_jwt(ring->secret, &params, &c, token, sizeof(token),
+                              &len);
 
     id = xet_jwk_id(ring->secret, &id_len);
-    n = xet_token_key_id(token, len, room);
+    n = xet_token_key_id(ring->set, token, len, room);
 
     xet_ok(n == id_len && memcmp(room, id, n) == 0, "key id: of our making");
-    xet_is_u64(xet_token_key_id(token, 5, room), 0, "key id: cut off");
-    xet_is_u64(xet_token_key_id((const uint8_t *) "!.x.y", 5, room), 0,
-               "key id: no base64");
+    xet_is_u64(xet_token_key_id(ring->set, token, 5, room), 0,
+               "key id: cut off");
+    xet_is_u64(xet_token_key_id(ring->set, (const uint8_t *) "!.x.y", 5,
+                                room),
+               0, "key id: no base64");
 
     for (i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
         p = xet_base64_encode(token, (const uint8_t *) headers[i].header,
                               strlen(headers[i].header));
         *p++ = '.';
 
-        n = xet_token_key_id(token, (size_t) (p - token), room);
+        n = xet_token_key_id(ring->set, token, (size_t) (p - token), room);
 
         xet_ok(n == strlen(headers[i].id)
                && memcmp(room, headers[i].id, n) == 0,
@@ -392,7 +395,7 @@ test_key_id(const xet_test_ring_t *ring)
     memset(token, 'A', sizeof(token));
     token[sizeof(token) - 1] = '.';
 
-    xet_is_u64(xet_token_key_id(token, sizeof(token), room), 0,
+    xet_is_u64(xet_token_key_id(ring->set, token, sizeof(token), room), 0,
                "key id: too long");
 }
 
