@@ -327,6 +327,11 @@ CREATE TABLE xet.xorb_subjects (
     CHECK (length(subject) = 32)
 );
 
+-- finds the xorbs that a subject sent before and after a xorb; with both
+-- columns, for the reason given at repo_files_once
+
+CREATE INDEX xorb_subjects_once ON xet.xorb_subjects (subject, xorb_id);
+
 
 -- Gives a file that is added to a repo, or moved to another repo, the
 -- visibility of that repo.  The row lock on the repo serializes this statement

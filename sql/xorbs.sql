@@ -583,12 +583,173 @@ END;
 $$;
 
 
+-- Returns xorbs that a client probably needs next if it has chunk idx of the
+-- first xorb: it queries only one chunk in a thousand, so it would find these
+-- xorbs only by luck.  Returns at most 63 xorbs, which have at most 65,536
+-- chunks together with the first xorb, in this order:
+--
+--     1  xorbs after the first xorb in two files that use the first xorb
+--     2  xorbs after the first xorb that the repo or the subject has sent
+--     3  xorbs before the first xorb in these files
+--     4  xorbs before the first xorb that the repo or the subject has sent
+--
+-- Ids order xorbs as they were sent, usually in the order of the data; near
+-- xorbs come first.  The two files are those that use the queried chunk and
+-- most chunks of the first xorb, among its 32 oldest and 32 newest files.
+-- Files that the caller may not see do not matter: so a new repo of the same
+-- owner often has no file, only the ranks 2 and 4.  These exist only if the
+-- repo or the subject has sent the first xorb, too.  They may have sent
+-- anything before and after it, but a small upload makes a small xorb.  So
+-- these ranks have at most 64 times as many chunks as the first xorb: with
+-- chunks of the mean size, their part of the response has at most 5 % of the
+-- bytes of the first xorb.
+--
+-- seen: the chunks that may be shown; NULL with any_repo, as all may be shown.
+-- Ids are looked up as one-element arrays for the reason given at
+-- xet.xorb_seen().
+
+CREATE FUNCTION xet.xorbs_near(first_id bigint, idx integer,
+    first_count integer, wide boolean, any_repo boolean, repo text,
+    subject bytea)
+    RETURNS TABLE (xorb_id bigint, seen int4multirange)
+    LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 64
+AS $$
+#variable_conflict use_variable
+DECLARE
+    repo_row bigint;
+    sender   bytea;
+BEGIN
+    IF wide IS NULL OR any_repo IS NULL OR repo IS NULL THEN
+        RETURN;
+    END IF;
+
+    IF NOT any_repo THEN
+        SELECT o.repo_id INTO repo_row
+          FROM xet.xorb_repos o
+         WHERE o.xorb_id = first_id
+           AND o.repo_id = (SELECT r.id FROM xet.repos r
+                             WHERE r.name = repo);
+
+        SELECT o.subject INTO sender
+          FROM xet.xorb_subjects o
+         WHERE o.xorb_id = first_id AND o.subject = sha256(subject);
+    END IF;
+
+    RETURN QUERY
+    WITH users AS MATERIALIZED (
+        (SELECT fx.file_id, fx.chunks @> idx AS uses,
+                upper(fx.chunks) - lower(fx.chunks) AS span
+           FROM xet.file_xorbs fx
+          WHERE fx.xorb_id = ANY (ARRAY[first_id])
+          ORDER BY fx.xorb_id, fx.file_id
+          LIMIT 32)
+        UNION
+        (SELECT fx.file_id, fx.chunks @> idx,
+                upper(fx.chunks) - lower(fx.chunks)
+           FROM xet.file_xorbs fx
+          WHERE fx.xorb_id = ANY (ARRAY[first_id])
+          ORDER BY fx.xorb_id DESC, fx.file_id DESC
+          LIMIT 32)
+    ), files AS MATERIALIZED (
+        SELECT f.file_id
+          FROM (SELECT u.file_id, u.uses, u.span FROM users u
+                UNION ALL
+                SELECT -g, false, 0 FROM generate_series(1, 64) AS g
+                 WHERE NOT any_repo AND NOT wide
+                   AND g > (SELECT count(*) FROM users)) f
+         WHERE any_repo OR wide
+            OR EXISTS (SELECT FROM xet.seen(f.file_id, repo) OFFSET 0)
+         ORDER BY f.uses DESC, f.span DESC NULLS LAST, f.file_id DESC
+         LIMIT 2
+    ), near AS MATERIALIZED (
+        SELECT n.rank, n.id, n.chunks
+          FROM files f
+         CROSS JOIN LATERAL (
+                   (SELECT 1 AS rank, fx.xorb_id AS id, fx.chunks
+                      FROM xet.file_xorbs fx
+                     WHERE fx.file_id = ANY (ARRAY[f.file_id])
+                       AND fx.xorb_id > first_id
+                     ORDER BY fx.file_id, fx.xorb_id
+                     LIMIT 63)
+                   UNION ALL
+                   (SELECT 3, fx.xorb_id, fx.chunks
+                      FROM xet.file_xorbs fx
+                     WHERE fx.file_id = ANY (ARRAY[f.file_id])
+                       AND fx.xorb_id < first_id
+                     ORDER BY fx.file_id DESC, fx.xorb_id DESC
+                     LIMIT 63)) n
+        UNION ALL
+        (SELECT 2, o.xorb_id, '{}'
+           FROM xet.xorb_repos o
+          WHERE o.repo_id = ANY (ARRAY[repo_row])
+            AND o.xorb_id > first_id
+          ORDER BY o.repo_id, o.xorb_id
+          LIMIT 63)
+        UNION ALL
+        (SELECT 4, o.xorb_id, '{}'
+           FROM xet.xorb_repos o
+          WHERE o.repo_id = ANY (ARRAY[repo_row])
+            AND o.xorb_id < first_id
+          ORDER BY o.repo_id DESC, o.xorb_id DESC
+          LIMIT 63)
+        UNION ALL
+        (SELECT 2, o.xorb_id, '{}'
+           FROM xet.xorb_subjects o
+          WHERE o.subject = ANY (ARRAY[sender])
+            AND o.xorb_id > first_id
+          ORDER BY o.subject, o.xorb_id
+          LIMIT 63)
+        UNION ALL
+        (SELECT 4, o.xorb_id, '{}'
+           FROM xet.xorb_subjects o
+          WHERE o.subject = ANY (ARRAY[sender])
+            AND o.xorb_id < first_id
+          ORDER BY o.subject DESC, o.xorb_id DESC
+          LIMIT 63)
+    ), nearest AS MATERIALIZED (
+        SELECT x.id, x.chunk_count, n.rank, abs(x.id - first_id) AS distance
+          FROM (SELECT n.id, min(n.rank) AS rank
+                  FROM near n
+                 GROUP BY n.id) n
+         CROSS JOIN LATERAL (SELECT x.id, x.chunk_count FROM xet.xorbs x
+                              WHERE x.id = n.id
+                                AND x.damaged_at IS NULL
+                             OFFSET 0) x
+         ORDER BY n.rank, distance
+         LIMIT 63
+    ), shown AS MATERIALIZED (
+        SELECT n.id, n.chunk_count, n.rank, n.distance,
+               CASE WHEN NOT any_repo
+                    THEN xet.xorb_seen(n.id, n.chunk_count, any_repo, repo,
+                                       subject, 0)
+                         + CASE WHEN NOT wide
+                                THEN (SELECT coalesce(range_agg(c), '{}')
+                                        FROM near f, unnest(f.chunks) AS c
+                                       WHERE f.id = n.id)
+                                ELSE '{}'
+                           END
+               END AS chunks
+          FROM nearest n
+    )
+    SELECT s.id, s.chunks
+      FROM (SELECT n.id, n.chunks, n.rank,
+                   sum(n.chunk_count) OVER w AS total,
+                   sum(n.chunk_count) FILTER (WHERE n.rank IN (2, 4))
+                       OVER w AS sent
+              FROM shown n
+             WHERE any_repo OR NOT isempty(n.chunks)
+                OR wide AND n.chunk_count > 1
+            WINDOW w AS (ORDER BY n.rank, n.distance)) s
+     WHERE s.total <= 65536 - first_count
+       AND (s.rank IN (1, 3) OR s.sent <= 64 * first_count);
+END;
+$$;
+
+
 -- Returns the xorbs of the response to a dedup query for a chunk, at most 64
 -- xorbs and 65,536 chunks.  The first row is the xorb that has the most chunks
 -- after that chunk, since a client extends a match over the chunks that
--- follow.  The other rows are the other xorbs of the newest file that uses the
--- first xorb.  A client that has the start of a file usually has the rest of
--- the file, but queries only one chunk in a thousand.
+-- follow.  The other rows are those of xet.xorbs_near().
 --
 -- The hash is looked up as a one-element array, and is part of the order: so
 -- only the primary key gives this order.  With "=", the index chunks_xorb
@@ -702,12 +863,12 @@ AS $$
                    AND g > (SELECT count(*) FROM files)) f
          WHERE EXISTS (SELECT FROM xet.seen(f.file_id, repo) OFFSET 0)
     ), best AS MATERIALIZED (
-        SELECT c.id,
+        SELECT c.id, c.idx, c.chunk_count,
                CASE WHEN NOT any_repo
                     THEN xet.xorb_seen(c.id, c.chunk_count, any_repo, repo,
                                        subject, 128)
                END AS seen
-          FROM (SELECT c.id, c.chunk_count
+          FROM (SELECT c.id, c.idx, c.chunk_count
                   FROM (SELECT c.id, c.idx, c.chunk_count
                           FROM candidates c
                          WHERE c.had
@@ -718,57 +879,15 @@ AS $$
                  WHERE c.chunk_count IS NOT NULL
                  ORDER BY c.chunk_count - c.idx DESC, c.id
                  LIMIT 1) c
-    ), users AS MATERIALIZED (
-        SELECT fx.file_id
-          FROM best b
-         CROSS JOIN LATERAL (SELECT fx.file_id
-                               FROM xet.file_xorbs fx
-                              WHERE fx.xorb_id = ANY (ARRAY[b.id])
-                              ORDER BY fx.xorb_id DESC, fx.file_id DESC
-                              LIMIT 64) fx
-    ), file AS MATERIALIZED (
-        SELECT f.file_id
-          FROM (SELECT u.file_id FROM users u
-                UNION ALL
-                SELECT -g FROM generate_series(1, 64) AS g
-                 WHERE NOT any_repo AND NOT wide
-                   AND EXISTS (SELECT FROM best)
-                   AND g > (SELECT count(*) FROM users)) f
-         WHERE any_repo OR wide
-            OR EXISTS (SELECT FROM xet.seen(f.file_id, repo) OFFSET 0)
-         ORDER BY f.file_id DESC
-         LIMIT 1
-    ), rest AS MATERIALIZED (
-        SELECT x.id,
-               CASE WHEN NOT any_repo
-                    THEN xet.xorb_seen(x.id, x.chunk_count, any_repo, repo,
-                                       subject, 0)
-                         + CASE WHEN wide THEN '{}' ELSE fx.chunks END
-               END AS seen
-          FROM file f
-         CROSS JOIN LATERAL (SELECT fx.xorb_id, fx.chunks
-                               FROM xet.file_xorbs fx
-                              WHERE fx.file_id = f.file_id
-                              ORDER BY fx.xorb_id
-                              LIMIT 64) fx
-         CROSS JOIN LATERAL (SELECT x.id, x.chunk_count FROM xet.xorbs x
-                              WHERE x.id = fx.xorb_id
-                                AND x.damaged_at IS NULL
-                             OFFSET 0) x
-         WHERE x.id NOT IN (SELECT b.id FROM best b)
-         ORDER BY x.id
-         LIMIT 63
     ), chosen AS MATERIALIZED (
-        SELECT a.id, a.n, a.seen,
-               sum(x.chunk_count) OVER (ORDER BY a.n, a.id) AS total
-          FROM (SELECT b.id, b.seen, 0 AS n FROM best b
-                UNION ALL
-                SELECT r.id, r.seen, 1 FROM rest r) a
-         CROSS JOIN LATERAL (SELECT x.chunk_count FROM xet.xorbs x
-                              WHERE x.id = a.id
-                             OFFSET 0) x
-         WHERE any_repo OR NOT isempty(a.seen)
-            OR (wide AND x.chunk_count > 1)
+        SELECT b.id, b.seen, 0 AS n
+          FROM best b
+         WHERE any_repo OR NOT isempty(b.seen) OR wide AND b.chunk_count > 1
+        UNION ALL
+        SELECT n.xorb_id, n.seen, 1
+          FROM best b
+         CROSS JOIN LATERAL xet.xorbs_near(b.id, b.idx, b.chunk_count, wide,
+                                           any_repo, repo, subject) n
     )
     SELECT x.hash, x.chunk_count, x.raw_size, x.stored_size, x.chunk_hashes,
            x.raw_ends, x.advertised_on IS NOT DISTINCT FROM xet.today(),
@@ -783,7 +902,6 @@ AS $$
      CROSS JOIN LATERAL (SELECT x.* FROM xet.xorbs x
                           WHERE x.id = c.id
                          OFFSET 0) x
-     WHERE c.total <= 65536
      ORDER BY c.n, c.id;
 $$;
 

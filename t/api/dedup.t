@@ -474,14 +474,14 @@ is($t->upload(mix(9, 100000))->{result}, 1, 'uploads work without the key');
 # repos
 
 sub blocks {
-	my ($repo) = @_;
+	my ($repo, $subject) = (@_, 'NULL');
 
 	my $out = $t->sql('SET enable_seqscan = off;'
 		. ' SET plan_cache_mode = force_generic_plan;'
 		. ' PREPARE find AS SELECT *'
-		. ' FROM xet.chunk_find($1, false, $2, $3, NULL);'
+		. ' FROM xet.chunk_find($1, false, $2, $3, $4);'
 		. ' EXPLAIN (ANALYZE, BUFFERS) EXECUTE find'
-		. " (sha256('chunk'), $repo)");
+		. " (sha256('chunk'), $repo, $subject)");
 
 	my ($hit) = $out =~ /Buffers: shared hit=(\d+)/;
 	my ($read) = $out =~ /Buffers: shared [^\n]*read=(\d+)/;
@@ -530,5 +530,26 @@ $t->sql("INSERT INTO xet.repo_files (repo_id, file_id)"
 	. " SELECT r.id, f.id FROM xet.repos r, xet.files f"
 	. " WHERE f.hash = sha256('19990') AND r.name = 'mine'");
 is(found('mine'), 1, "a file of the caller's repo is");
+
+# the repo and the subject have sent all of these xorbs
+
+$t->sql($_) for "INSERT INTO xet.xorb_repos (xorb_id, repo_id)"
+	. " SELECT c.xorb_id, r.id FROM xet.chunks c, xet.repos r"
+	. " WHERE c.hash = sha256('chunk') AND r.name IN ('mine', 'other777')",
+	"INSERT INTO xet.xorb_subjects (xorb_id, subject, chunks)"
+	. " SELECT c.xorb_id, sha256(s::bytea), '{[0,)}'"
+	. " FROM xet.chunks c, unnest(ARRAY['me', 'other']) s"
+	. " WHERE c.hash = sha256('chunk')";
+
+for my $state ('not analyzed', 'analyzed') {
+	my $n = blocks("false, 'mine'", "'me'");
+
+	ok($n > 0 && $n < 3000, "neighbours, $state: bounded")
+		or diag("$n blocks");
+	$t->sql('ANALYZE');
+}
+
+is($t->sql("SELECT count(*) FROM xet.chunk_find(sha256('chunk'), false, false,"
+	. " 'mine', 'me')"), 64, 'neighbours: at most 63');
 
 $t->done();

@@ -42,6 +42,7 @@ our @EXPORT = qw/
 /;
 
 my @command = map { /[^\w.\/=-]/ ? "'$_'" : $_ } $^X, $0, @ARGV;
+my @arguments = @ARGV;
 my @scratch;
 
 sub server_cpu { return $ENV{XET_BENCH_SERVER_CPU} // 0 }
@@ -63,7 +64,7 @@ sub bench_start {
 	if ($> == 0 && !defined $ENV{XET_BENCH_NET} && have('unshare')) {
 		local $ENV{XET_BENCH_NET} = 'own';
 
-		exec('unshare', '--net', $^X, $0, @ARGV)
+		exec('unshare', '--net', $^X, $0, @arguments)
 			or die "cannot run unshare: $!\n";
 	}
 
