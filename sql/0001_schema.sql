@@ -49,6 +49,24 @@ CREATE TABLE xet.copy_ids (
 INSERT INTO xet.copy_ids DEFAULT VALUES;
 
 
+-- Advances when xorbs that a client may remember were lost, or can no longer be
+-- referred to by everyone who could: xet.clients_forget() and
+-- xet.token_epoch() in store.sql.
+
+CREATE SEQUENCE xet.epochs;
+
+
+-- The callers, each a repo and a subject, whose last shard referred to an
+-- unknown xorb, and when: they get a new epoch.
+
+CREATE TABLE xet.refused (
+    caller  bytea       PRIMARY KEY,
+    at      timestamptz NOT NULL DEFAULT now(),
+
+    CHECK (length(caller) = 32)
+);
+
+
 -- Results of statements that may be retried, because their session was lost
 -- before the response arrived.  The worker draws an id for each such
 -- statement.  A retried statement returns the recorded result and changes
@@ -253,12 +271,14 @@ CREATE TABLE xet.staged (
 -- Repos and rights
 
 -- With "xet_access repo", a caller sees a file if the token's repo or a public
--- repo has the file.
+-- repo has the file.  listed: a public repo of the Hub, whose committed files
+-- every caller of the Hub may read by their paths.
 
 CREATE TABLE xet.repos (
     id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name        text        NOT NULL UNIQUE,
     public      boolean     NOT NULL DEFAULT false,
+    listed      boolean     NOT NULL DEFAULT false,
     created_at  timestamptz NOT NULL DEFAULT now()
 );
 
@@ -266,6 +286,9 @@ CREATE TABLE xet.repos (
 -- Files of repos.  public_file repeats file_id if the repo is public: one
 -- index look-up tells whether a file is public, however many repos have it.
 -- Triggers maintain this column.
+--
+-- listed_file repeats file_id if the repo is or was listed.  When the repo
+-- becomes private, only its own row changes, which readers check.
 --
 -- subject is the user who put the file into the repo; files have no owner.
 -- sha256 is the digest that an upload to the repo claims for the file: a
@@ -277,16 +300,21 @@ CREATE TABLE xet.repo_files (
     file_id      bigint      NOT NULL REFERENCES xet.files ON DELETE CASCADE,
     added_at     timestamptz NOT NULL DEFAULT now(),
     public_file  bigint,
+    listed_file  bigint,
     subject      bytea,
     sha256       bytea,
 
     PRIMARY KEY (file_id, repo_id),
     CHECK (public_file = file_id),
+    CHECK (listed_file = file_id),
     CHECK (length(subject) = 32)
 );
 
 CREATE INDEX repo_files_public ON xet.repo_files (public_file)
     WHERE public_file IS NOT NULL;
+
+CREATE INDEX repo_files_listed ON xet.repo_files (listed_file, repo_id)
+    WHERE listed_file IS NOT NULL;
 
 -- Both indexes have both columns, in opposite orders, so a probe of either
 -- index finds one row.  Otherwise a cached plan, made while the table was
@@ -345,7 +373,9 @@ CREATE FUNCTION xet.repo_files_place()
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    SELECT CASE WHEN r.public THEN NEW.file_id END INTO NEW.public_file
+    SELECT CASE WHEN r.public THEN NEW.file_id END,
+           CASE WHEN r.listed THEN NEW.file_id END
+      INTO NEW.public_file, NEW.listed_file
       FROM xet.repos r
      WHERE r.id = NEW.repo_id
        FOR SHARE;
@@ -385,15 +415,21 @@ BEGIN
     END IF;
 
     UPDATE xet.repo_files rf
-       SET public_file = CASE WHEN NEW.public THEN rf.file_id END
+       SET public_file = CASE WHEN NEW.public THEN rf.file_id END,
+           listed_file = CASE WHEN NEW.listed THEN rf.file_id END
      WHERE rf.repo_id = NEW.id;
+
+    IF OLD.public AND NOT NEW.public THEN
+        PERFORM xet.clients_forget();
+    END IF;
 
     RETURN NULL;
 END;
 $$;
 
 CREATE TRIGGER public AFTER UPDATE ON xet.repos
-    FOR EACH ROW WHEN (OLD.public <> NEW.public)
+    FOR EACH ROW WHEN (OLD.public <> NEW.public
+                       OR NEW.listed AND NOT OLD.listed)
     EXECUTE FUNCTION xet.repos_public();
 
 

@@ -33,6 +33,52 @@ AS $$
 $$;
 
 
+-- Returns a row if a caller of the Hub may read a file by its path in a public
+-- repo of the Hub: a commit of the repo has the file, or the bucket has it.
+-- The four oldest repos that have the file are checked; others cannot displace
+-- these.  For a file that no public repo has, there is one look-up.
+
+CREATE FUNCTION xet.hub_listed(file_id bigint)
+    RETURNS SETOF boolean
+    LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+    SELECT true
+      FROM (SELECT rf.repo_id
+              FROM xet.repo_files rf
+             WHERE rf.listed_file = ANY (ARRAY[$1])
+             ORDER BY rf.listed_file, rf.repo_id
+             LIMIT 4) rf
+     CROSS JOIN LATERAL (SELECT substr(x.name, 6)::bigint AS store
+                           FROM xet.repos x
+                          WHERE x.id = rf.repo_id AND x.listed
+                         OFFSET 0) x
+     CROSS JOIN LATERAL (SELECT h.id FROM xet.hub_repos h
+                          WHERE h.store = x.store AND NOT h.private
+                         OFFSET 0) h
+     WHERE EXISTS (SELECT FROM xet.hub_paths p
+                    WHERE p.repo_id = h.id
+                      AND p.hash = (SELECT xet.hub_hash(f.hash)
+                                      FROM xet.files f WHERE f.id = $1)
+                   OFFSET 0)
+     LIMIT 1;
+$$;
+
+
+-- Returns a row if a caller may refer to the chunks of a file in shards, and
+-- gets them in dedup answers.  Tokens for repos of the Hub are issued by the
+-- Hub only.
+
+CREATE FUNCTION xet.usable(file_id bigint, repo text)
+    RETURNS SETOF boolean
+    LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+    SELECT true
+     WHERE EXISTS (SELECT FROM xet.seen($1, $2) OFFSET 0)
+        OR $2 LIKE '\_hub/%'
+           AND EXISTS (SELECT FROM xet.hub_listed($1) OFFSET 0);
+$$;
+
+
 -- Returns the size of a file and the packed terms that overlap bytes
 -- first_byte..last_byte, in order, in up to 8 rows.  To get further terms, the
 -- caller calls again with the end of the last row as first_byte.  For a known

@@ -195,6 +195,18 @@ BEGIN
      WHERE x.id = ANY (dead)
     ON CONFLICT DO NOTHING;
 
+    -- a client may remember a xorb for 49 days (docs/clients.md)
+
+    IF grace < 56 * 86400
+       AND EXISTS (SELECT FROM xet.xorbs x
+                     JOIN xet.gc_xorbs g ON g.xorb_id = x.id
+                    WHERE x.id = ANY (dead)
+                      AND greatest(g.since, xet.day_ends(x.advertised_on))
+                          > now() - interval '56 days')
+    THEN
+        PERFORM xet.clients_forget();
+    END IF;
+
     DELETE FROM xet.chunks c WHERE c.xorb_id = ANY (dead);
     DELETE FROM xet.xorb_repos o WHERE o.xorb_id = ANY (dead);
     DELETE FROM xet.xorb_subjects o WHERE o.xorb_id = ANY (dead);
@@ -399,6 +411,7 @@ AS $$
     SELECT xet.hub_sweep(age, 10000);
 
     DELETE FROM xet.acts WHERE at < now() - age;
+    DELETE FROM xet.refused WHERE at < now() - interval '60 days';
 
     WITH gone AS (
         DELETE FROM xet.staged WHERE created_at < now() - age RETURNING 1

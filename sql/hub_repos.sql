@@ -357,7 +357,8 @@ BEGIN
     weight := xet.hub_weight('initial commit') + xet.hub_weight('heads/main');
 
     IF batches = 0 THEN
-        INSERT INTO xet.repos (name) VALUES (uploads);
+        INSERT INTO xet.repos (name, listed)
+        VALUES (uploads, NOT coalesce($2, false));
 
         PERFORM xet.hub_charge(repo, sha256(subject), weight);
         PERFORM xet.quota_hold(false, uploads, subject, 0, 0, weight);
@@ -370,7 +371,7 @@ BEGIN
 
     PERFORM xet.hub_whole(upload, batches);
 
-    UPDATE xet.repos x SET name = uploads
+    UPDATE xet.repos x SET name = uploads, listed = NOT coalesce($2, false)
      WHERE x.name = xet.hub_nursery(upload);
 
     IF NOT FOUND THEN
@@ -593,6 +594,25 @@ END;
 $$;
 
 
+-- Sets whether a repo is listed.  The lock is the one of
+-- xet.repo_set_public(), for the same reason.
+
+CREATE FUNCTION xet.hub_list(repo bigint, listed boolean)
+    RETURNS void
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    stored  text := xet.hub_store_of(repo);
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('xet.repos'), hashint8(x.id))
+       FROM xet.repos x
+      WHERE x.name = stored;
+
+    UPDATE xet.repos x SET listed = $2 WHERE x.name = stored;
+END;
+$$;
+
+
 -- Changes the settings of a repo.  admin: whether the token has the scope
 -- admin, which is required to change the visibility.
 
@@ -634,6 +654,11 @@ BEGIN
 
     IF $3 AND NOT was THEN
         PERFORM xet.hub_close(r.id);
+        PERFORM xet.clients_forget();
+    END IF;
+
+    IF $3 <> was THEN
+        PERFORM xet.hub_list(r.id, NOT $3);
     END IF;
 
     UPDATE xet.hub_repos h

@@ -53,6 +53,8 @@ CREATE FUNCTION xet.repo_forget(repo text, file bytea, act bytea DEFAULT NULL)
     RETURNS boolean
     LANGUAGE plpgsql
 AS $$
+DECLARE
+    gone  record;
 BEGIN
     IF xet.act_said(act) IS NOT NULL THEN
         RETURN true;
@@ -61,10 +63,15 @@ BEGIN
     DELETE FROM xet.repo_files rf
      USING xet.repos r, xet.files f
      WHERE r.name = $1 AND f.hash = $2
-       AND rf.repo_id = r.id AND rf.file_id = f.id;
+       AND rf.repo_id = r.id AND rf.file_id = f.id
+    RETURNING rf.public_file INTO gone;
 
     IF NOT FOUND THEN
         RETURN false;
+    END IF;
+
+    IF gone.public_file IS NOT NULL THEN
+        PERFORM xet.clients_forget();
     END IF;
 
     PERFORM xet.act_note(act, '1');
@@ -132,6 +139,7 @@ BEGIN
         RETURN false;
     END IF;
 
+    PERFORM xet.clients_forget();
     PERFORM xet.act_note(act, '1');
 
     RETURN true;

@@ -112,6 +112,68 @@ AS $$
 $$;
 
 
+-- Makes all clients forget which xorbs they sent: from now on they get other
+-- endpoints.  A sequence needs no lock; its owner is the owner of the function.
+
+CREATE FUNCTION xet.clients_forget()
+    RETURNS bigint
+    LANGUAGE sql
+    SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT nextval('xet.epochs');
+$$;
+
+
+-- Returns a caller in xet.refused.
+
+CREATE FUNCTION xet.caller(repo text, subject text)
+    RETURNS bytea
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT sha256(convert_to(concat(length($1), ' ', $1, $2), 'UTF8'));
+$$;
+
+
+-- Returns a number that changes whenever a client may remember xorbs that it
+-- can no longer refer to: with the store, with tables restored from a dump or
+-- a snapshot (salt, if the operator calls xet.copy_ids_anew()), with a
+-- promoted standby, which may lack the last rows, with xet.clients_forget(),
+-- and after a refusal of the same caller.
+
+CREATE FUNCTION xet.token_epoch(repo text, subject text)
+    RETURNS bigint
+    LANGUAGE sql STABLE
+    SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT hashtextextended(concat_ws(' ', (SELECT s.identity FROM xet.store s),
+                                      xet.store_tables(), t.salt,
+                                      substr(pg_walfile_name(
+                                          pg_current_wal_lsn()), 1, 8),
+                                      e.last_value, e.is_called,
+                                      (SELECT extract(epoch FROM f.at)
+                                         FROM xet.refused f
+                                        WHERE f.caller = xet.caller($1, $2))),
+                            0) & 9223372036854775807
+      FROM xet.copy_ids t, xet.epochs e;
+$$;
+
+
+-- Records that a shard of a caller was refused, because it referred to an
+-- unknown xorb.
+
+CREATE FUNCTION xet.caller_refused(repo text, subject text)
+    RETURNS integer
+    LANGUAGE sql
+AS $$
+    INSERT INTO xet.refused AS f (caller) VALUES (xet.caller($1, $2))
+    ON CONFLICT ON CONSTRAINT refused_pkey DO UPDATE SET at = excluded.at;
+
+    SELECT 1;
+$$;
+
+
 -- Explains why a copy without a row may be the only copy of a xorb, and what
 -- to do; NULL if this database knows all copies.  A database without a row in
 -- xet.store does not know all copies.

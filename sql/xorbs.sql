@@ -129,7 +129,7 @@ BEGIN
                     SELECT -g, '{}' FROM generate_series(1, 128) AS g
                      WHERE g > (SELECT count(*) FROM found)
                        AND g <= at_least) f
-             WHERE EXISTS (SELECT FROM xet.seen(f.file_id, repo) OFFSET 0)
+             WHERE EXISTS (SELECT FROM xet.usable(f.file_id, repo) OFFSET 0)
         )
         SELECT coalesce(range_agg(c), '{}')
           FROM visible v, unnest(v.chunks) AS c);
@@ -545,21 +545,25 @@ $$;
 
 
 -- Records that the copies with these copy ids were found missing, truncated or
--- damaged.
+-- damaged.  Clients forget them, and send them again.
 
 CREATE FUNCTION xet.xorb_damaged(xorbs bytea[], copy_ids integer[])
     RETURNS integer
     LANGUAGE sql
     SET lock_timeout = '1s'
 AS $$
-    UPDATE xet.xorbs SET damaged_at = now()
-     WHERE id IN (SELECT x.id
-                    FROM xet.xorbs x
-                    JOIN unnest($1, $2) AS d(hash, copy_id)
-                      ON d.hash = x.hash AND d.copy_id = x.copy_id
-                   WHERE x.damaged_at IS NULL
-                   ORDER BY x.id
-                     FOR NO KEY UPDATE OF x);
+    WITH lost AS (
+        UPDATE xet.xorbs SET damaged_at = now()
+         WHERE id IN (SELECT x.id
+                        FROM xet.xorbs x
+                        JOIN unnest($1, $2) AS d(hash, copy_id)
+                          ON d.hash = x.hash AND d.copy_id = x.copy_id
+                       WHERE x.damaged_at IS NULL
+                       ORDER BY x.id
+                         FOR NO KEY UPDATE OF x)
+        RETURNING 1
+    )
+    SELECT xet.clients_forget() WHERE EXISTS (SELECT FROM lost);
 
     SELECT count(*)::integer
       FROM unnest($1, $2) AS d(hash, copy_id)
@@ -658,7 +662,7 @@ BEGIN
                  WHERE NOT any_repo AND NOT wide
                    AND g > (SELECT count(*) FROM users)) f
          WHERE any_repo OR wide
-            OR EXISTS (SELECT FROM xet.seen(f.file_id, repo) OFFSET 0)
+            OR EXISTS (SELECT FROM xet.usable(f.file_id, repo) OFFSET 0)
          ORDER BY f.uses DESC, f.span DESC NULLS LAST, f.file_id DESC
          LIMIT 2
     ), near AS MATERIALIZED (
@@ -861,7 +865,7 @@ AS $$
                  WHERE NOT any_repo
                    AND NOT EXISTS (SELECT FROM candidates WHERE had)
                    AND g > (SELECT count(*) FROM files)) f
-         WHERE EXISTS (SELECT FROM xet.seen(f.file_id, repo) OFFSET 0)
+         WHERE EXISTS (SELECT FROM xet.usable(f.file_id, repo) OFFSET 0)
     ), best AS MATERIALIZED (
         SELECT c.id, c.idx, c.chunk_count,
                CASE WHEN NOT any_repo

@@ -350,9 +350,10 @@ for my $version (1, 2) {
 		: $r->frames()->[-1]{data}{message};
 
 	is($told, "a term of file $name refers to xorb $absent->{hash}, which "
-		. 'is not stored here; if it was stored before, the Xet cache '
-		. 'of this machine still lists it: remove HF_XET_CACHE '
-		. '(~/.cache/huggingface/xet) and upload again',
+		. 'is not stored here, or which you may not use; the Xet '
+		. 'cache of this machine may still list it: upload again, and '
+		. 'if that fails too, remove HF_XET_CACHE (by default xet in '
+		. 'HF_HOME, ~/.cache/huggingface/xet)',
 		"v$version: file and xorb are named");
 }
 
@@ -360,8 +361,8 @@ for my $version (1, 2) {
 # phrase
 
 for my $uri ('v1/shards', 'shards', "shard/default/$absent->{hash}") {
-	is($t->post("/api/$uri", of_absent())->{reason}, 'Unknown Xorb; remove '
-		. 'HF_XET_CACHE (~/.cache/huggingface/xet)',
+	is($t->post("/api/$uri", of_absent())->{reason}, 'Unknown Xorb; upload '
+		. 'again, or remove HF_XET_CACHE (~/.cache/huggingface/xet)',
 		"$uri: reason phrase");
 }
 

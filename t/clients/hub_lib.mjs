@@ -37,7 +37,8 @@ export function operations(hub, hubUrl, repo, read, digest, started = []) {
         return response;
     }
 
-    const common = { repo, hubUrl, accessToken: "hf_test", fetch: logged };
+    const accessToken = globalThis.process?.env.HUB_TOKEN ?? "hf_test";
+    const common = { repo, hubUrl, accessToken, fetch: logged };
 
     async function blob(file) {
         return new Blob(file ? [await read(file)] : []);

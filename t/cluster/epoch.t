@@ -2,8 +2,8 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Epochs in API paths: how the token location combines number and period,
-# and which tokens get an epoch.  All rules of the API also apply to paths
+# Epochs in API paths: what the epoch of an endpoint depends on, and which
+# tokens get an epoch.  All rules of the API also apply to paths
 # with an epoch: limits, CORS, variables, the shipped configuration and the
 # edge.
 
@@ -17,6 +17,8 @@ use lib "$FindBin::Bin/../lib";
 use Test::Xet;
 use Test::Xet::Cli;
 use Test::Xet::Edge;
+
+use Digest::SHA qw/ sha256 /;
 
 my $t = Test::Xet->new(workers => 2, log => 'info',
 	http => <<'EOH', server => <<'EOS');
@@ -47,6 +49,12 @@ access_log %%DIR%%/routes.log routes;
         location /minute { xet_token; xet_token_epoch period=1m; }
         location /odd { xet_token; xet_token_epoch 99 period=61s; }
         location /year { xet_token; xet_token_epoch period=366d; }
+
+        location /who {
+            xet_token;
+            xet_token_repo $arg_repo;
+            xet_token_subject $arg_sub;
+        }
 
         location /url {
             xet_token;
@@ -96,41 +104,99 @@ sub endpoint {
 
 my $api = $t->url('/api');
 
-is(endpoint('/plain'), $api, 'no epoch without the directive');
-is(endpoint('/with/off'), $api, 'off');
-is(endpoint('/with/number'), "$api/e3", 'a number');
-is(endpoint('/zero'), "$api/e0", 'the number 0');
+# The epoch is a digest of a number of the database, which changes when clients
+# must forget; the configured number, -2 if there is none; the start of the
+# period; the repo and the subject.
+
+sub epoch_of {
+	my ($number, $start, $repo, $sub) = @_;
+
+	my $from = $t->sql("SELECT xet.token_epoch('$repo', '$sub')");
+	my ($n) = unpack('Q>', sha256("$from $number $start " . length($repo)
+		. " $repo$sub"));
+
+	return 'e' . ($n % 10000000000);
+}
+
+my $plain = epoch_of(-2, 0, '', '');
+
+like($plain, qr/^e\d{1,10}\z/, 'up to ten digits');
+is(endpoint('/plain'), "$api/$plain", 'without the directive');
+is(endpoint('/with/off'), "$api/$plain", 'off');
+is(endpoint('/with/number'), "$api/" . epoch_of(3, 0, '', ''), 'a number');
+is(endpoint('/zero'), "$api/" . epoch_of(0, 0, '', ''), 'the number 0');
 is(endpoint('/with/scope?scope=write'), endpoint('/with/both'),
 	'inherited, a token that may write');
 is(endpoint('/with/scope?scope=read'), $api,
 	'no epoch for a token that may only read');
-is(endpoint('/url?url=https://cas.example.com/x/'),
-	'https://cas.example.com/x/e1795300000', 'after xet_token_cas_url');
+is(endpoint('/url?url=https://cas.example.com/x/'), 'https://cas.example.com/x/'
+	. epoch_of(1795300000, 0, '', ''), 'after xet_token_cas_url');
 
-# a period: the epoch is the minute in which the period began; the period may
-# change during the request
+# repo and subject
+
+my %who = map { $_ => endpoint("/who?$_") } 'repo=a/b&sub=ann', 'repo=a/b',
+	'sub=ann', 'repo=a/b&sub=ben', 'repo=a/c&sub=ann', 'repo=a/ba&sub=nn';
+
+is(scalar(keys %{ { reverse %who } }), keys %who, 'all callers differ');
+is(endpoint('/who?repo=a/b&sub=ann'), $who{'repo=a/b&sub=ann'},
+	'the same caller, again');
+is($who{'repo=a/b&sub=ann'}, "$api/" . epoch_of(-2, 0, 'a/b', 'ann'),
+	'repo and subject');
+is($t->get('/who?repo=' . ('a' x 300))->{status}, 400, 'an invalid repo');
+is($t->get('/who?sub=' . ('a' x 300))->{status}, 400, 'an invalid subject');
+
+# the period may change during the request
 
 sub starts {
 	my ($period, @at) = @_;
 
-	return map { int(int($_ / $period) * $period / 60) } @at;
+	return map { int($_ / $period) * $period } @at;
 }
 
-for my $case ([ '/minute', '', 60 ], [ '/odd', '99', 61 ],
-	[ '/period', '', 14 * 86400 ], [ '/zero-period', '', 14 * 86400 ],
-	[ '/with/both', '7', 14 * 86400 ], [ '/year', '', 366 * 86400 ])
+for my $case ([ '/minute', -2, 60 ], [ '/odd', 99, 61 ],
+	[ '/period', -2, 14 * 86400 ], [ '/zero-period', 0, 14 * 86400 ],
+	[ '/with/both', 7, 14 * 86400 ], [ '/year', -2, 366 * 86400 ])
 {
 	my ($uri, $number, $period) = @$case;
 
 	my $before = time();
 	my $got = endpoint($uri);
-	my %may = map { ("$api/e$number$_" => 1) }
+	my %may = map { ("$api/" . epoch_of($number, $_, '', '') => 1) }
 		starts($period, $before - 1, time());
 
-	ok($may{$got}, "$uri: number and minute") or diag($got);
+	ok($may{$got}, "$uri: number and period") or diag($got);
 	is($t->get($got =~ s!.*(?=/api)!!r . '/v1/health')->{status}, 200,
 		"$uri: a path of the API");
 }
+
+# what clients may remember was lost
+
+my $before = endpoint('/who?repo=a/b&sub=ann');
+
+$t->sql('SELECT xet.clients_forget()');
+
+my $after = endpoint('/who?repo=a/b&sub=ann');
+
+isnt($after, $before, 'xet.clients_forget()');
+
+$t->sql('SELECT xet.copy_ids_anew()');
+isnt(endpoint('/who?repo=a/b&sub=ann'), $after, 'a copy of the database');
+
+$after = endpoint('/who?repo=a/b&sub=ann');
+
+my $other = endpoint('/who?repo=a/b&sub=ben');
+
+$t->sql("SELECT xet.caller_refused('a/b', 'ann')");
+
+isnt(endpoint('/who?repo=a/b&sub=ann'), $after, 'the caller was refused');
+is(endpoint('/who?repo=a/b&sub=ben'), $other, 'another caller was not');
+
+$t->sql("UPDATE xet.refused SET at = at - interval '59 days'");
+$t->sql('SELECT xet.sweep()');
+isnt(endpoint('/who?repo=a/b&sub=ann'), $after, 'refused 59 days ago');
+$t->sql("UPDATE xet.refused SET at = at - interval '2 days'");
+$t->sql('SELECT xet.sweep()');
+is(endpoint('/who?repo=a/b&sub=ann'), $after, 'forgotten after 60 days');
 
 # the token is valid at its endpoint, for an upload and a download
 

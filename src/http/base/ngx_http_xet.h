@@ -364,6 +364,8 @@ struct ngx_http_xet_ctx_s {
     uint64_t                     worth;         /* bytes added for the limit */
     ngx_http_xet_look_t         *look;          /* state of the quota check */
     ngx_http_xet_signed_t       *store;         /* headers of store requests */
+    xet_token_claims_t          *claims;        /* of the token to issue */
+    uint64_t                     epoch;         /* see xet.token_epoch() */
 
     union {
         ngx_http_xet_xorb_head_t     *xorb_head;

@@ -78,6 +78,7 @@ static xet_status_t ngx_http_xet_hub_lfs_add(void *ctx,
     const xet_hub_operation_t *op);
 static void ngx_http_xet_hub_lfs_read(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_hub_lfs_entered(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_hub_lfs_epoch(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hub_lfs_ask(ngx_http_request_t *r);
 static void ngx_http_xet_hub_lfs_looked(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hub_lfs_marked(ngx_http_request_t *r,
@@ -226,6 +227,7 @@ ngx_http_xet_hub_lfs_read(ngx_http_request_t *r, void *data)
 static void
 ngx_http_xet_hub_lfs_entered(ngx_http_request_t *r, ngx_int_t rc)
 {
+    xet_token_claims_t          claims;
     ngx_http_xet_hub_lfs_t     *l;
     ngx_http_xet_hub_answer_t   answer;
 
@@ -242,6 +244,30 @@ ngx_http_xet_hub_lfs_entered(ngx_http_request_t *r, ngx_int_t rc)
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
     }
+
+    rc = NGX_OK;
+
+    if (l->list.upload && l->list.xet) {
+        ngx_http_xet_hub_claims(r, &l->store, 1, &claims);
+
+        rc = ngx_http_xet_token_epoch_ask(r, &claims,
+                                          ngx_http_xet_hub_lfs_epoch);
+    }
+
+    ngx_http_xet_hub_wait(r, (rc == NGX_OK) ? ngx_http_xet_hub_lfs_ask(r)
+                                            : rc);
+}
+
+
+static void
+ngx_http_xet_hub_lfs_epoch(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc != NGX_OK) {
+        ngx_http_xet_query_failed(r, rc);
+        return;
+    }
+
+    ngx_http_xet_token_epoch_read(r);
 
     ngx_http_xet_hub_wait(r, ngx_http_xet_hub_lfs_ask(r));
 }

@@ -118,21 +118,32 @@ ngx_uint_t ngx_http_xet_token_hub(const ngx_str_t *repo);
 /*
  * Sends a token with these claims, and its endpoint according to the
  * configuration of the location.  Returns a code for
- * ngx_http_finalize_request().
+ * ngx_http_finalize_request(): NGX_DONE if the request waits for PostgreSQL.
  */
 ngx_int_t ngx_http_xet_token_give(ngx_http_request_t *r,
-    xet_token_claims_t *claims);
+    const xet_token_claims_t *claims);
 
 /*
- * Makes a token and its endpoint.  Returns NGX_OK; NGX_ABORT if a token can't
- * contain these claims; NGX_DECLINED if the request has no host name; or
- * NGX_ERROR.
+ * Reads what the endpoint of a token with these claims depends on.  Returns
+ * NGX_OK if nothing needs to be read; or NGX_AGAIN, NGX_BUSY or NGX_ERROR as
+ * from sending a statement.  The handler must call
+ * ngx_http_xet_token_epoch_read() if its rc is NGX_OK.
+ */
+ngx_int_t ngx_http_xet_token_epoch_ask(ngx_http_request_t *r,
+    const xet_token_claims_t *claims,
+    void (*handler)(ngx_http_request_t *r, ngx_int_t rc));
+void ngx_http_xet_token_epoch_read(ngx_http_request_t *r);
+
+/*
+ * Makes a token and its endpoint, after ngx_http_xet_token_epoch_ask().
+ * Returns NGX_OK; NGX_ABORT if a token can't contain these claims;
+ * NGX_DECLINED if the request has no host name; or NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_token_make(ngx_http_request_t *r,
     xet_token_claims_t *claims, ngx_str_t *url, ngx_str_t *token);
 
 /*
- * Makes the endpoint, without the suffix of "xet_token_epoch".  Returns
+ * Makes the endpoint, without an epoch.  Returns
  * NGX_OK, NGX_DECLINED if the request has no host name, or NGX_ERROR if out of
  * memory.
  */

@@ -34,7 +34,8 @@
 
 /* The reason phrase that hf_xet shows for a rejection without frames. */
 #define NGX_HTTP_XET_SHARD_UNKNOWN                                            \
-    "400 Unknown Xorb; remove HF_XET_CACHE (~/.cache/huggingface/xet)"
+    "400 Unknown Xorb; upload again, or remove HF_XET_CACHE "                  \
+    "(~/.cache/huggingface/xet)"
 
 
 struct ngx_http_xet_shard_s {
@@ -52,6 +53,7 @@ static void ngx_http_xet_shard_registered(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new);
 static void ngx_http_xet_shard_progress(ngx_http_request_t *r,
     ngx_http_xet_stage_e stage, uint64_t verified, uint64_t total);
+static void ngx_http_xet_shard_refused(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_shard_status(ngx_http_request_t *r,
     ngx_int_t rc, xet_status_t status, ngx_uint_t new);
 static ngx_int_t ngx_http_xet_shard_frame(ngx_http_request_t *r,
@@ -223,6 +225,9 @@ ngx_http_xet_shard_registered(ngx_http_request_t *r, ngx_int_t rc,
 
     if (rc == NGX_OK) {
         ngx_http_xet_audit(r)->result = new ? "new" : "known";
+
+    } else if (rc == NGX_DECLINED && status == XET_SHARD_XORB) {
+        ngx_http_xet_shard_refused(r);
     }
 
     if (frames
@@ -241,6 +246,29 @@ ngx_http_xet_shard_registered(ngx_http_request_t *r, ngx_int_t rc,
     }
 
     ngx_http_finalize_request(r, rc);
+}
+
+
+/*
+ * The client may remember xorbs that the caller can't refer to: its next token
+ * gets another endpoint, for which the client remembers nothing.
+ */
+
+static void
+ngx_http_xet_shard_refused(ngx_http_request_t *r)
+{
+    ngx_http_xet_auth_t      *auth;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    auth = (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN) ? ngx_http_xet_auth(r)
+                                                   : NULL;
+
+    if (auth && auth->status == XET_OK) {
+        (void) ngx_http_xet_post(caller_refused, .repo = auth->repo,
+                                 .subject = auth->subject);
+    }
 }
 
 

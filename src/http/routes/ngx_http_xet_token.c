@@ -8,29 +8,44 @@
  * the scope is "read".  The response has the form that clients expect from a
  * Hub, as JSON and in headers (docs/protocol.md, token endpoint).
  *
- * With "xet_token_epoch" the endpoint of a token with write access ends in
- * /e<digits>, which the router skips.  Clients cache their uploads by endpoint,
- * so they forget these uploads when the endpoint changes.  The last eight
- * digits are the minute, since 1970, in which the current period began; the
- * digits before them are the configured number.  So an endpoint can recur only
- * with the same number and within the same period, even if periods or clocks
- * were changed, and the cache of a client is never older than the period.
+ * The endpoint of a token with write access ends in an epoch, /e<digits>, which
+ * the router skips.  Clients remember by the text of the endpoint which xorbs
+ * they need not send.  So the epoch is a digest of all that decides to which
+ * xorbs the bearer may refer:
+ *
+ *     the store, and losses in it      xet.token_epoch()
+ *     repo and subject                 the claims; the right to refer to a
+ *                                      xorb depends on both
+ *     number, start of the period      "xet_token_epoch"
+ *
+ * A client with read access sends nothing, and gets no epoch: old clients also
+ * cache downloads by endpoint.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_download.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
 
+#include <openssl/sha.h>
 
-#define NGX_HTTP_XET_HUB_REPO  "_hub/"          /* same as in xet.hub_store() */
+
+#define NGX_HTTP_XET_HUB_REPO    "_hub/"       /* same as in xet.hub_store() */
+#define NGX_HTTP_XET_EPOCH_MOST  10000000000   /* ten digits, see the router */
 
 
 static ngx_int_t ngx_http_xet_token_claims(ngx_http_request_t *r,
     xet_token_claims_t *claims);
 static ngx_int_t ngx_http_xet_token_value(ngx_http_request_t *r,
     ngx_http_complex_value_t *cv, xet_token_text_t *text);
+static ngx_int_t ngx_http_xet_token_claims_copy(ngx_http_request_t *r,
+    xet_token_text_t *text);
+static void ngx_http_xet_token_asked(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_token_respond(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_xet_token_claims_ok(
+    const xet_token_claims_t *claims);
 static ngx_int_t ngx_http_xet_token_epoch(ngx_http_request_t *r,
-    ngx_str_t *url);
+    const xet_token_claims_t *claims, ngx_str_t *url);
 static void ngx_http_xet_token_note(ngx_http_request_t *r,
     xet_token_claims_t *claims);
 static ngx_int_t ngx_http_xet_token_send(ngx_http_request_t *r,
@@ -97,9 +112,117 @@ ngx_http_xet_token_hub(const ngx_str_t *repo)
 
 
 ngx_int_t
-ngx_http_xet_token_give(ngx_http_request_t *r, xet_token_claims_t *claims)
+ngx_http_xet_token_give(ngx_http_request_t *r,
+    const xet_token_claims_t *claims)
 {
-    ngx_str_t  url, token;
+    ngx_int_t            rc;
+    xet_token_claims_t  *copy;
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_xet_ctx(r);
+    copy = ngx_palloc(r->pool, sizeof(xet_token_claims_t));
+
+    if (ctx == NULL || copy == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    /* the strings may be in rows, which the next statement frees */
+
+    *copy = *claims;
+
+    if (ngx_http_xet_token_claims_copy(r, &copy->repo) != NGX_OK
+        || ngx_http_xet_token_claims_copy(r, &copy->sub) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->claims = copy;
+
+    rc = ngx_http_xet_token_epoch_ask(r, copy, ngx_http_xet_token_asked);
+
+    return (rc == NGX_OK) ? ngx_http_xet_token_respond(r)
+                          : ngx_http_xet_query_wait(r, rc);
+}
+
+
+static ngx_int_t
+ngx_http_xet_token_claims_copy(ngx_http_request_t *r, xet_token_text_t *text)
+{
+    ngx_str_t  from;
+
+    if (text->data == NULL) {
+        return NGX_OK;
+    }
+
+    from.data = (u_char *) text->data;
+    from.len = text->len;
+
+    text->data = ngx_pstrdup(r->pool, &from);
+
+    return text->data ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_http_xet_token_epoch_ask(ngx_http_request_t *r,
+    const xet_token_claims_t *claims,
+    void (*handler)(ngx_http_request_t *r, ngx_int_t rc))
+{
+    ngx_str_t                  repo, sub;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    /* without "xet_api" there is no database; invalid claims get an error */
+
+    if (claims->scope == XET_SCOPE_READ || !xmcf->api
+        || !ngx_http_xet_token_claims_ok(claims))
+    {
+        return NGX_OK;
+    }
+
+    if (ngx_http_xet_query_create(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    repo.data = (u_char *) claims->repo.data;
+    repo.len = claims->repo.len;
+    sub.data = (u_char *) claims->sub.data;
+    sub.len = claims->sub.len;
+
+    return ngx_http_xet_query(r, token_epoch, handler, .repo = repo,
+                              .subject = sub);
+}
+
+
+void
+ngx_http_xet_token_epoch_read(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_of(r)->epoch = (uint64_t) ngx_http_xet_query_number(r);
+}
+
+
+static void
+ngx_http_xet_token_asked(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc != NGX_OK) {
+        ngx_http_xet_query_failed(r, rc);
+        return;
+    }
+
+    ngx_http_xet_token_epoch_read(r);
+
+    ngx_http_finalize_request(r, ngx_http_xet_token_respond(r));
+}
+
+
+static ngx_int_t
+ngx_http_xet_token_respond(ngx_http_request_t *r)
+{
+    ngx_str_t            url, token;
+    xet_token_claims_t  *claims;
+
+    claims = ngx_http_xet_ctx_of(r)->claims;
 
     switch (ngx_http_xet_token_make(r, claims, &url, &token)) {
 
@@ -120,6 +243,18 @@ ngx_http_xet_token_give(ngx_http_request_t *r, xet_token_claims_t *claims)
 }
 
 
+/* Repo and subject may come from the request: path, certificate, cookie. */
+
+static ngx_uint_t
+ngx_http_xet_token_claims_ok(const xet_token_claims_t *claims)
+{
+    return (claims->repo.data == NULL
+            || xet_token_repo_ok(claims->repo.data, claims->repo.len))
+           && (claims->sub.data == NULL
+               || xet_token_text_ok(&claims->sub, XET_TOKEN_SUB_MAX));
+}
+
+
 ngx_int_t
 ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
     ngx_str_t *url, ngx_str_t *token)
@@ -128,22 +263,14 @@ ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
     ngx_http_xet_loc_conf_t   *xlcf;
     ngx_http_xet_main_conf_t  *xmcf;
 
-    /* repo and subject may come from the request: path, certificate, cookie */
-
-    if ((claims->repo.data
-         && !xet_token_repo_ok(claims->repo.data, claims->repo.len))
-        || (claims->sub.data
-            && !xet_token_text_ok(&claims->sub, XET_TOKEN_SUB_MAX)))
-    {
+    if (!ngx_http_xet_token_claims_ok(claims)) {
         return NGX_ABORT;
     }
 
     rc = ngx_http_xet_token_endpoint(r, url);
 
-    /* a client with read access uploads nothing, and may keep its cache */
-
     if (rc == NGX_OK && claims->scope != XET_SCOPE_READ) {
-        rc = ngx_http_xet_token_epoch(r, url);
+        rc = ngx_http_xet_token_epoch(r, claims, url);
     }
 
     token->data = ngx_pnalloc(r->pool, XET_TOKEN_MINT_MAX);
@@ -319,33 +446,50 @@ ngx_http_xet_token_endpoint(ngx_http_request_t *r, ngx_str_t *url)
 }
 
 
+/*
+ * Appends the epoch.  A configured number or period makes other epochs, but no
+ * two settings need to differ in a way that can be read from the digits.
+ */
+
 static ngx_int_t
-ngx_http_xet_token_epoch(ngx_http_request_t *r, ngx_str_t *url)
+ngx_http_xet_token_epoch(ngx_http_request_t *r,
+    const xet_token_claims_t *claims, ngx_str_t *url)
 {
-    off_t                     number;
-    u_char                   *p;
+    size_t                    len;
+    u_char                   *text, *p, digest[SHA256_DIGEST_LENGTH];
     time_t                    start;
+    uint64_t                  epoch;
+    ngx_uint_t                i;
     ngx_http_xet_loc_conf_t  *xlcf;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    number = xlcf->token_number;
+    start = xlcf->token_period
+            ? ngx_time() / xlcf->token_period * xlcf->token_period : 0;
 
-    if (xlcf->token_period) {
-        start = ngx_time() / xlcf->token_period * xlcf->token_period;
-        number = ngx_max(number, 0) * 100000000 + start / 60;
+    len = url->len + claims->repo.len + claims->sub.len + 4 * NGX_INT64_LEN
+          + sizeof("/e");
 
-    } else if (number == NGX_HTTP_XET_NO_NUMBER) {
-        return NGX_OK;
-    }
-
-    p = ngx_pnalloc(r->pool, url->len + sizeof("/e") + NGX_OFF_T_LEN);
-    if (p == NULL) {
+    text = ngx_pnalloc(r->pool, len);
+    if (text == NULL) {
         return NGX_ERROR;
     }
 
-    url->len = ngx_sprintf(p, "%V/e%O", url, number) - p;
-    url->data = p;
+    p = ngx_sprintf(text, "%uL %O %T %uz ", ngx_http_xet_ctx_of(r)->epoch,
+                    xlcf->token_number, start, claims->repo.len);
+    p = ngx_cpymem(p, claims->repo.data, claims->repo.len);
+    p = ngx_cpymem(p, claims->sub.data, claims->sub.len);
+
+    (void) SHA256(text, p - text, digest);
+
+    for (epoch = 0, i = 0; i < sizeof(uint64_t); i++) {
+        epoch = epoch << 8 | digest[i];
+    }
+
+    url->len = ngx_sprintf(text, "%V/e%uL", url,
+                           epoch % NGX_HTTP_XET_EPOCH_MOST)
+               - text;
+    url->data = text;
 
     return NGX_OK;
 }

@@ -48,8 +48,9 @@
  * stored.
  */
 #define NGX_HTTP_XET_REMEMBERED                                               \
-    "; if it was stored before, the Xet cache of this machine still lists "    \
-    "it: remove HF_XET_CACHE (~/.cache/huggingface/xet) and upload again"
+    ", or which you may not use; the Xet cache of this machine may still "     \
+    "list it: upload again, and if that fails too, remove HF_XET_CACHE (by "   \
+    "default xet in HF_HOME, ~/.cache/huggingface/xet)"
 
 
 /* An entry of a hash table: a copy that exists, or is about to be checked. */
@@ -936,7 +937,7 @@ ngx_http_xet_register_text(ngx_http_request_t *r, xet_status_t status)
     }
 
     if (!reg->named) {
-        return "a term refers to a xorb that is not stored here"
+        return "a term refers to a xorb which is not stored here"
                NGX_HTTP_XET_REMEMBERED;
     }
 
