@@ -94,7 +94,8 @@ sub script {
 
 ($status, $out) = script('run');
 is($status, 0, 'run') or diag($out);
-like($out, qr/^run: .*\Q$data\E .* is now a link to \S+$/m, 'run: where data is');
+like($out, qr/^run: .*\Q$data\E .* is now a link to \S+$/m,
+	'run: where data is');
 like($out, qr/^  '\Q$link\E'?.*\/xet.* verify/m, 'run: quoted for a shell');
 
 my $to = readlink($data);
