@@ -597,7 +597,7 @@ $$;
 -- Sets whether a repo is listed.  The lock is the one of
 -- xet.repo_set_public(), for the same reason.
 
-CREATE FUNCTION xet.hub_list(repo bigint, listed boolean)
+CREATE FUNCTION xet.hub_publish(repo bigint, listed boolean)
     RETURNS void
     LANGUAGE plpgsql
 AS $$
@@ -658,7 +658,7 @@ BEGIN
     END IF;
 
     IF $3 <> was THEN
-        PERFORM xet.hub_list(r.id, NOT $3);
+        PERFORM xet.hub_publish(r.id, NOT $3);
     END IF;
 
     UPDATE xet.hub_repos h

@@ -178,6 +178,7 @@ my %said = (
 	heal_later => 'xet.heal_later((SELECT min(id) FROM xet.xorbs), (SELECT'
 		. ' copy_id FROM xet.xorbs ORDER BY id LIMIT 1))',
 	write_probe => 'xet.write_probe()',
+	caller_refused => "xet.caller_refused('p', 'ann')",
 );
 
 $t->sql("SELECT * FROM xet.job_take('t', $node, '1000', '1000')");
@@ -187,7 +188,8 @@ my ($first, $again);
 for my $name (qw/ job_keep job_done heal_later repo_forget repo_delete
 	files_prove hub_here copies_lost xorb_damaged xorb_intact
 	xorb_advertised shard_unstage hub_unstage orphans_found
-	write_probe gc_files gc_xorbs gc_removed usage_settle /)
+	write_probe caller_refused gc_files gc_xorbs gc_removed
+	usage_settle /)
 {
 	my $args = $said{$name};
 
