@@ -119,7 +119,7 @@ BEGIN
         SELECT FROM xet.hub_staged_ops($5) o
          WHERE xet.hub_hash_at($1, old.lines, old.seqs, o.path)
                IS DISTINCT FROM xet.hub_hash_at($1, $2, $3, o.path)
-            OR o.op = 6
+            OR o.op IN (5, 6)
                AND EXISTS (SELECT h.path, h.hash
                              FROM xet.hub_below($1, $2, $3, o.path, NULL) h
                            EXCEPT
@@ -131,7 +131,8 @@ $$;
 
 
 -- Returns the files that a commit deletes, in gone: at most "most" + 1 files.
--- bad is a path that the commit deletes and that does not exist, or NULL.
+-- An operation that deletes a file deletes a folder, if its path is one.  bad
+-- is a path that the commit deletes and that does not exist, or NULL.
 
 CREATE FUNCTION xet.hub_gone(repo bigint, lines integer[], seqs integer[],
     upload bytea, most bigint, OUT gone text[], OUT bad text)
@@ -152,6 +153,7 @@ BEGIN
                        SELECT p.path
                          FROM xet.hub_below($1, $2, $3, o.path, $5 + 1) p
                         WHERE o.op = 6
+                           OR xet.hub_is_folder($1, $2, $3, o.path)
                    ) h
              LIMIT $5 + 1) d;
 
@@ -166,7 +168,9 @@ BEGIN
       FROM (
                (SELECT o.path FROM xet.hub_staged_ops($4) o WHERE o.op = 5
                 EXCEPT
-                SELECT unnest(gone))
+                SELECT unnest(gone)
+                EXCEPT
+                SELECT a FROM unnest(gone) AS g, xet.hub_above(g) AS a)
                UNION ALL
                (SELECT o.path FROM xet.hub_staged_ops($4) o WHERE o.op = 6
                 EXCEPT

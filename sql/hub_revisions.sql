@@ -31,22 +31,6 @@ AS $$
 $$;
 
 
--- Returns true if a revision starts with 40 hex digits, or with the first
--- digits of an existing commit id.  Such a revision means a commit, even if a
--- branch or a tag has the same name.
-
-CREATE FUNCTION xet.hub_is_id(repo bigint, rev text)
-    RETURNS boolean
-    LANGUAGE sql STABLE
-AS $$
-    SELECT CASE WHEN rev !~ '^[0-9a-fA-F]{7,40}(/|$)' THEN false
-                WHEN length(split_part(rev, '/', 1)) = 40 THEN true
-                ELSE EXISTS (SELECT
-                               FROM xet.hub_ids($1, split_part(rev, '/', 1)))
-                END;
-$$;
-
-
 -- Returns the commit of a revision, by the table "Revisions" of docs/hub.md.
 -- The first parts of the path after a branch or tag may belong to its name;
 -- the longest existing name counts.
@@ -63,14 +47,13 @@ DECLARE
     line   integer;
     seq    integer;
 BEGIN
-    IF rev ~ '^[0-9a-fA-F]{7,40}(/|$)' AND xet.hub_is_id(repo, rev) THEN
-        oid := CASE WHEN rev ~ '^[0-9a-fA-F]{40}$' THEN decode(rev, 'hex')
-                    ELSE xet.hub_oid(repo, rev) END;
-
+    IF rev ~ '^[0-9a-fA-F]{40}(/|$)' THEN
         SELECT c.line, c.seq, c.oid, c.made_at
           INTO line, seq, hub_rev.oid, hub_rev.made_at
           FROM xet.hub_commits c
-         WHERE c.repo_id = $1 AND c.oid = hub_rev.oid;
+         WHERE c.repo_id = $1
+           AND c.oid = CASE WHEN length(rev) = 40
+                            THEN decode(rev, 'hex') END;
 
         SELECT * INTO lines, seqs FROM xet.hub_line(repo, line, seq);
         RETURN;
@@ -110,6 +93,18 @@ BEGIN
             RETURN;
         END IF;
     END LOOP;
+
+    -- the first digits of an id mean a commit only if no branch or tag has
+    -- this name
+
+    IF rev ~ '^[0-9a-fA-F]{7,39}$' THEN
+        SELECT c.line, c.seq, c.oid, c.made_at
+          INTO line, seq, hub_rev.oid, hub_rev.made_at
+          FROM xet.hub_commits c
+         WHERE c.repo_id = $1 AND c.oid = xet.hub_oid(repo, rev);
+
+        SELECT * INTO lines, seqs FROM xet.hub_line(repo, line, seq);
+    END IF;
 END;
 $$;
 
@@ -156,7 +151,7 @@ AS $$
            || CASE WHEN rev = 'HEAD' THEN 'main'
                    WHEN rev LIKE 'refs/heads/%' THEN substr(rev, 12)
                    WHEN split_part(rev, '/', 1) IN ('HEAD', 'refs') THEN NULL
-                   WHEN xet.hub_is_id(repo, rev) THEN NULL
+                   WHEN rev ~ '^[0-9a-fA-F]{40}(/|$)' THEN NULL
                    ELSE rev END;
 $$;
 
@@ -252,12 +247,13 @@ END;
 $$;
 
 
--- Creates a branch or a tag at a revision.  If over is set, an existing branch
--- or tag is moved to the revision.  If rev is NULL, deletes the branch or tag.
--- ref is "heads/" or "tags/", followed by the name.
+-- Creates a branch or a tag at a revision, or at a new empty commit if rev is
+-- NULL.  ref is "heads/" or "tags/", followed by the name.  does: 0 fails if
+-- the branch or tag exists, 1 moves an existing one, 2 keeps an existing one,
+-- 3 deletes it.
 
 CREATE FUNCTION xet.hub_ref_put(asked xet.hub_asked, ref text, rev text,
-    over boolean, act bytea, subject bytea DEFAULT NULL)
+    does integer, who text, act bytea, subject bytea DEFAULT NULL)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql
 AS $$
@@ -280,7 +276,7 @@ BEGIN
     -- the lock serializes this transaction with the creation of other names,
     -- which might conflict with this name
 
-    IF rev IS NULL THEN
+    IF does = 3 THEN
         PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
     ELSE
         PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR NO KEY UPDATE;
@@ -290,7 +286,7 @@ BEGIN
         RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
-    IF rev IS NULL THEN
+    IF does = 3 THEN
 
         IF ref = 'heads/main' THEN
             RETURN xet.hub_says(403, 'main_branch',
@@ -312,11 +308,13 @@ BEGIN
         RETURN xet.hub_says(200, more => r.more);
     END IF;
 
-    SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+    IF rev IS NOT NULL THEN
+        SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
 
-    IF c.oid IS NULL THEN
-        RETURN xet.hub_says(404, 'RevisionNotFound',
-                            'Invalid rev id: ' || rev);
+        IF c.oid IS NULL THEN
+            RETURN xet.hub_says(404, 'RevisionNotFound',
+                                'Invalid rev id: ' || rev);
+        END IF;
     END IF;
 
     bad := xet.hub_ref_beside(r.id, ref);
@@ -326,29 +324,162 @@ BEGIN
             'refs/' || ref || ' conflicts with the existing refs/' || bad);
     END IF;
 
+    IF EXISTS (SELECT FROM xet.hub_refs f
+                WHERE f.repo_id = r.id AND f.name = ref)
+    THEN
+        IF does = 0 THEN
+            RETURN xet.hub_says(409, 'ref_exists', 'Reference already exists');
+        END IF;
+
+        IF does = 2 THEN
+            RETURN xet.hub_says(200, more => r.more);
+        END IF;
+    END IF;
+
+    IF rev IS NULL THEN
+        SELECT * INTO c
+          FROM xet.hub_root(r.id, ref, who, 'initial commit', sha256($7));
+    END IF;
+
     INSERT INTO xet.hub_refs AS f (repo_id, name, oid, subject)
-    VALUES (r.id, ref, c.oid, sha256($6))
+    VALUES (r.id, ref, c.oid, sha256($7))
     ON CONFLICT ON CONSTRAINT hub_refs_pkey DO NOTHING;
 
     IF FOUND THEN
-        PERFORM xet.act_note(act, '200');
-        PERFORM xet.hub_charge(r.id, sha256($6), xet.hub_weight(ref));
-        PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), $6, 0, 0,
-                               xet.hub_weight(ref));
-
-        RETURN xet.hub_says(200, more => r.more);
-    END IF;
-
-    UPDATE xet.hub_refs f SET oid = c.oid
-     WHERE over AND f.repo_id = r.id AND f.name = ref;
-
-    IF NOT FOUND THEN
-        RETURN xet.hub_says(409, 'ref_exists', 'Reference already exists');
+        PERFORM xet.hub_charge(r.id, sha256($7), xet.hub_weight(ref));
+    ELSE
+        UPDATE xet.hub_refs f SET oid = c.oid
+         WHERE f.repo_id = r.id AND f.name = ref;
     END IF;
 
     PERFORM xet.act_note(act, '200');
+    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), $7, 0, 0,
+                           xet.hub_weight(ref));
 
     RETURN xet.hub_says(200, more => r.more);
+END;
+$$;
+
+
+-- Creates a commit without a parent and without files, in a line of its own.
+-- The caller holds a lock on the repo that excludes itself.
+
+CREATE FUNCTION xet.hub_root(repo bigint, ref text, who text, title text,
+    mine bytea, OUT line integer, OUT oid bytea)
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM FROM xet.hub_lines k
+      WHERE k.repo_id = $1 AND k.line = 0 FOR UPDATE;
+
+    SELECT max(k.line) + 1 INTO hub_root.line
+      FROM xet.hub_lines k WHERE k.repo_id = $1;
+
+    oid := substr(sha256(uuid_send(gen_random_uuid())), 1, 20);
+
+    INSERT INTO xet.hub_lines (repo_id, line, last, branch)
+    VALUES ($1, hub_root.line, 1, ref);
+    INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title, subject,
+                                 metadata)
+    VALUES ($1, hub_root.line, 1, hub_root.oid, who, title, mine,
+            xet.hub_weight(title));
+
+    PERFORM xet.hub_charge($1, mine, xet.hub_weight(title));
+END;
+$$;
+
+
+-- Replaces the history of a branch by one commit with the same files.  Earlier
+-- commits are no longer in the history, and remain readable by their ids.
+
+CREATE FUNCTION xet.hub_squash(asked xet.hub_asked, rev text, title text,
+    who text, act bytea, subject bytea DEFAULT NULL,
+    most integer DEFAULT 500000)
+    RETURNS xet.hub_answer
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    r       record;
+    ref     text;
+    base    xet.hub_commits;
+    l       record;
+    root    record;
+    weight  bigint;
+    n       bigint;
+BEGIN
+    IF xet.act_said(act) IS NOT NULL THEN
+        RETURN xet.hub_says(200);
+    END IF;
+
+    r := xet.hub_find(asked, true);
+
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
+    END IF;
+
+    PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR NO KEY UPDATE;
+
+    IF NOT FOUND THEN
+        RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
+    END IF;
+
+    ref := xet.hub_branch(r.id, rev);
+
+    PERFORM FROM xet.hub_refs f
+      WHERE f.repo_id = r.id AND f.name = ref FOR UPDATE;
+
+    SELECT c.* INTO base
+      FROM xet.hub_refs f
+      JOIN xet.hub_commits c ON c.repo_id = f.repo_id AND c.oid = f.oid
+     WHERE f.repo_id = r.id AND f.name = ref;
+
+    IF base.oid IS NULL THEN
+        RETURN xet.hub_says(404, 'RevisionNotFound',
+                            'Branch not found: ' || rev);
+    END IF;
+
+    SELECT * INTO l FROM xet.hub_line(r.id, base.line, base.seq);
+
+    root := xet.hub_root(r.id, ref, who, title, sha256(subject));
+
+    INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash, size,
+                               sha256, made)
+    SELECT r.id, root.line, h.path, 1, xet.hub_folder(h.path), h.hash, h.size,
+           h.sha256, root.oid
+      FROM xet.hub_walk(r.id, l.lines, l.seqs, NULL, '', NULL, false,
+                        most + 1) h;
+
+    GET DIAGNOSTICS n = ROW_COUNT;
+
+    IF n > most THEN
+        RAISE EXCEPTION 'too many rows' USING ERRCODE = 'XT007';
+    END IF;
+
+    SELECT coalesce(sum(xet.hub_weight(p.path)), 0) INTO weight
+      FROM xet.hub_paths p
+     WHERE p.repo_id = r.id AND p.line = root.line;
+
+    UPDATE xet.hub_lines x
+       SET files = base.files, bytes = base.bytes
+     WHERE x.repo_id = r.id AND x.line = root.line;
+    UPDATE xet.hub_commits c
+       SET files = base.files, bytes = base.bytes,
+           metadata = c.metadata + weight
+     WHERE c.repo_id = r.id AND c.oid = root.oid;
+    UPDATE xet.hub_refs f SET oid = root.oid
+     WHERE f.repo_id = r.id AND f.name = ref;
+    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
+
+    PERFORM xet.hub_charge(r.id, sha256(subject), weight);
+    PERFORM xet.act_note(act, '200');
+    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, 0,
+                           weight);
+
+    RETURN xet.hub_says(200, more => r.more);
+
+EXCEPTION WHEN SQLSTATE 'XT007' THEN
+    RETURN xet.hub_says(413, 'too_many_rows',
+        'The branch has more than ' || most || ' files and folders');
 END;
 $$;
 

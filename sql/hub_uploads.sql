@@ -86,12 +86,13 @@ $$;
 
 
 -- Returns how a client must send the files of a commit: empty files in the
--- commit, all other files before it, as LFS files.  body has the entries of the
+-- commit, all other files before it, as LFS files.  ignored is 1 for files that
+-- a ".gitignore" excludes from the commit.  body has the entries of the
 -- response, each with the current oid of its path.  code is the commit, which
 -- the caller passes as rev for the other paths of the request.
 
 CREATE FUNCTION xet.hub_preupload(asked xet.hub_asked, rev text, paths bytea[],
-    sizes bigint[])
+    sizes bigint[], ignored bigint[])
     RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
 AS $$
@@ -108,7 +109,7 @@ BEGIN
     SELECT coalesce(string_agg('{"path":' || to_json(u.path)
                || ',"uploadMode":"'
                || CASE WHEN u.size = 0 THEN 'regular' ELSE 'lfs' END
-               || '","shouldIgnore":false'
+               || '","shouldIgnore":' || (u.ignored = 1)
                || CASE WHEN h.hash IS NULL THEN ''
                        WHEN u.size = 0 AND h.size = 0 THEN
                             ',"oid":"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"'
@@ -116,9 +117,10 @@ BEGIN
                        ELSE ',"oid":"' || encode(h.sha256, 'hex') || '"' END
                || '}', ',' ORDER BY u.n), '')
       INTO body
-      FROM (SELECT convert_from(w.path, 'UTF8') AS path, w.size, w.n
-              FROM unnest(paths, sizes) WITH ORDINALITY
-                     AS w(path, size, n)) u
+      FROM (SELECT convert_from(w.path, 'UTF8') AS path, w.size, w.ignored,
+                   w.n
+              FROM unnest(paths, sizes, ignored) WITH ORDINALITY
+                     AS w(path, size, ignored, n)) u
       LEFT JOIN LATERAL xet.hub_at(r.id, r.lines, r.seqs, u.path) h ON true;
 
     RETURN xet.hub_says(200, encode(r.oid, 'hex'), NULL, body, r.more);

@@ -247,7 +247,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
 
     case 3:
-        rc = xet_hub_repo_parse(&repo, data, size);
+        rc = xet_hub_create_parse(&repo, data, size);
         check(rc != XET_OK || xet_hub_name_ok(repo.name.data, repo.name.len));
 
         if (rc == XET_OK) {
@@ -269,7 +269,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
 
     case 5:
-        (void) xet_hub_ref_parse(&ref, data, size);
+        (void) xet_hub_ref_parse(&ref, XET_HUB_REF_BRANCH, data, size);
+        json_decref(ref.doc);
+        (void) xet_hub_ref_parse(&ref, XET_HUB_REF_TAG, data, size);
         json_decref(ref.doc);
         (void) xet_hub_settings_parse(&repo, data, size);
         json_decref(repo.doc);

@@ -85,7 +85,8 @@ sub staged {
 my @other = ('side', $t->sql("SELECT encode(c.oid, 'hex')"
 	. ' FROM xet.hub_commits c WHERE c.repo_id = 1'));
 
-$t->sql("SELECT xet.hub_ref_put(ROW($hub), 'heads/side', 'main', false, NULL)");
+$t->sql("SELECT xet.hub_ref_put(ROW($hub), 'heads/side', 'main', 0, 'me',"
+	. ' NULL)');
 
 my %most = (hub_tree_rows => 6000, hub_list => 2000, hub_page_list => 2000,
 	hub_page_tree => 2000, hub_commits_get => 2000, hub_info => 2000);
@@ -116,11 +117,14 @@ my %one = (
 		sub { "$hub, '$rev', ARRAY['d7/f7'::bytea], true" } }
 		'main', @other ],
 	hub_preupload => sub { "$hub, 'main', ARRAY['d7/f7'::bytea],"
-		. ' ARRAY[400::bigint]' },
+		. ' ARRAY[400::bigint], ARRAY[0::bigint]' },
 	hub_refs_get => sub { "$hub, NULL" },
 	hub_commits_get => sub { "$hub, 'main', NULL, 100, NULL" },
-	hub_ref_put => sub { "$hub, 'heads/b$_[0]', 'main', false, NULL,"
-		. " 'me'" },
+	hub_ref_put => [ sub { "$hub, 'heads/b$_[0]', 'main', 0, 'me', NULL,"
+		. " 'me'" }, sub { "$hub, 'heads/e$_[0]', NULL, 0, 'me', NULL,"
+		. " 'me'" } ],
+	hub_squash => sub { "0, 'me', 'f$_[0]', $who, 'main', 'title', 'me',"
+		. " NULL, 'me', 100000" },
 	hub_enter => sub { "$hub, 'main', true" },
 	hub_resolve => [ map { my $rev = $_; sub { "$hub, '$rev', 'd7/f7'" } }
 		'main', @other ],

@@ -115,10 +115,12 @@ my @rows = (
 	[ $one . 'x', 'four' ],
 	[ "$short%2F" . 'x' x 32, $none ],
 
-	# the first digits of a commit id
+	# the first digits of a commit id, unless a branch has this name
 
-	[ $short, 'one' ], [ uc($short), 'one' ], [ $twice, $none ],
-	[ substr($oid{four}, 0, 12), 'four' ], [ 'beefbee', 'two' ],
+	[ $short, 'two' ], [ $twice, 'two' ], [ 'beefbee', 'two' ],
+	[ substr($one, 0, 8), 'one' ], [ uc(substr($one, 0, 8)), 'one' ],
+	[ substr($oid{four}, 0, 12), 'four' ],
+	[ substr($oid{four}, 0, 8), $none ],
 	[ substr($one, 0, 6), $none ],
 
 	# HEAD
@@ -206,7 +208,8 @@ for ([ 'main', 200 ], [ 'HEAD', 200 ], [ 'refs%2Fheads%2Fmain', 200 ],
 	[ 'dev-2/x', 200 ], [ "refs%2Fheads%2F$one", 200 ],
 	[ "refs%2Fheads%2F$one%2Fd", 200 ],
 	[ $one, 404 ], [ uc($one), 404 ], [ $ab, 404 ], [ "$one%2Fd", 404 ],
-	[ $short, 404 ], [ $twice, 404 ], [ 'v1', 404 ],
+	[ $short, 200 ], [ $twice, 200 ], [ substr($one, 0, 8), 404 ],
+	[ 'v1', 404 ],
 	[ 'refs%2Ftags%2Fv1', 404 ], [ 'refs%2Fheads%2Fv1', 404 ],
 	[ 'refs%2Fpr%2F1', 404 ], [ 'HEAD%2Fd', 404 ], [ 'none', 404 ])
 {
@@ -252,9 +255,8 @@ is(commit('same', $file, parent => uc(substr($oid{four}, 0, 12)))->{status},
 # --------------------------------------------------------------------------
 # names that are refused
 
-for my $name ('abcdef0', 'ab' x 20, 'AB' x 20, '1234567', 'ab' x 10,
-	"$one/d", 'abcdef0/x', 'ABCDEF0/x', '20261126', 'HEAD', 'HEAD/x',
-	'refs', 'refs/heads/x', 'refs/x')
+for my $name ('ab' x 20, 'AB' x 20, "$one/d", 'HEAD', 'HEAD/x', 'refs',
+	'refs/heads/x', 'refs/x')
 {
 	my ($first) = $name =~ m!^([^/]+)!;
 
@@ -270,7 +272,8 @@ for my $name ('abcdef0', 'ab' x 20, 'AB' x 20, '1234567', 'ab' x 10,
 }
 
 for my $name ('abcdef', 'abcdefg', 'ab' x 20 . 'a', 'x/abcdef0', 'heads/y',
-	'abcdef0-x', 'head', 'refsx')
+	'abcdef0-x', 'abcdef0', '1234567', 'ab' x 10, 'abcdef0/x', '20261126',
+	'head', 'refsx')
 {
 	is(make('branch', $name, 'main')->{status}, 200, "a branch '$name'");
 	is(unmake('branch', $name)->{status}, 200, 'and none');

@@ -80,6 +80,8 @@
     X(HUB_UNSAFE,     "unsafe_path",     400,                                 \
       "unsafe path: a folder or file name is special to git or Windows")      \
     X(HUB_OPERATION,  "invalid_commit",  400, "malformed commit operation")   \
+    X(HUB_KEY,        "unknown_key",     400, "unknown key")                  \
+    X(HUB_VALUE,      "unsupported_value", 400, "unsupported value")          \
     X(HUB_LARGE,      "file_too_large",  413,                                 \
       "a file is too large to be sent in a commit; upload it first")          \
     X(HUB_DEPTH,      "path_too_deep",   400,                                 \

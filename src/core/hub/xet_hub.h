@@ -45,7 +45,6 @@ typedef struct {
 #define XET_HUB_PATH_MAX     1024      /* bytes of a file path in a repo */
 #define XET_HUB_PART_MAX     255       /* bytes of a path component */
 #define XET_HUB_OID_LEN      40        /* hex digits of a commit id */
-#define XET_HUB_OID_MIN      7         /* digits of an abbreviated commit id */
 
 
 /*
@@ -88,8 +87,8 @@ int xet_hub_ref_ok(const uint8_t *p, size_t len);
 
 /*
  * Returns the length of the first component of a name if that component is
- * reserved, else 0.  Reserved components are "HEAD", "refs", and 7 to 40 hex
- * digits in upper or lower case, which mean a commit.
+ * reserved, else 0.  Reserved components are "HEAD", "refs", and 40 hex digits
+ * in upper or lower case, which mean a commit.
  */
 size_t xet_hub_ref_reserved(const uint8_t *p, size_t len);
 
@@ -138,13 +137,21 @@ typedef enum {
     XET_HUB_RISK_CONTROL
 } xet_hub_risk_e;
 
-/* A refused path component, sanitized for messages; its length is unchanged. */
+/*
+ * What a body is refused for: a path component or a key, sanitized for
+ * messages; its length is unchanged, or truncated for a key.
+ */
 
 typedef struct {
-    xet_hub_risk_e  risk;
+    xet_hub_risk_e  risk;              /* of a path component */
+    const char     *wants;             /* what the value of a key must be */
     uint8_t         part[XET_HUB_PART_MAX];
     size_t          len;
 } xet_hub_refusal_t;
+
+/* Sets *refusal to a key, and to what its value must be; may be NULL. */
+void xet_hub_refuse(xet_hub_refusal_t *refusal, const char *key,
+    const char *wants);
 
 /*
  * Returns the risk of a path.  Sets *part to the first unsafe component of p.
@@ -167,6 +174,43 @@ xet_status_t xet_hub_path_check(const xet_hub_text_t *path,
     xet_hub_refusal_t *refusal);
 
 
+/*
+ * xet_hub_keys.c: checks the keys of a JSON object.
+ */
+
+typedef enum {
+    XET_HUB_VALUE_ANY = 0,
+    XET_HUB_VALUE_TEXT,
+    XET_HUB_VALUE_BOOL,
+    XET_HUB_VALUE_NUMBER,
+    XET_HUB_VALUE_LIST,
+    XET_HUB_VALUE_OBJECT,
+    XET_HUB_VALUE_VISIBILITY,          /* "public" or "private" */
+    XET_HUB_VALUE_KIND,                /* "model", "dataset" and so on */
+    XET_HUB_VALUE_SHA256,              /* "sha256" or "sha_256" */
+    XET_HUB_VALUE_FALSE,               /* the server can't do it */
+    XET_HUB_VALUE_TRUE,                /* the server always does it */
+    XET_HUB_VALUE_NONE                 /* unsupported with any value */
+} xet_hub_value_e;
+
+typedef struct {
+    const char      *name;             /* NULL: end of the table */
+    xet_hub_value_e  rule;
+} xet_hub_key_t;
+
+/*
+ * Checks that all keys of an object are in a table, and have values that obey
+ * the rules; null is valid for each key.  Returns XET_HUB_KEY or XET_HUB_VALUE
+ * with a refusal, or XET_BODY_SYNTAX if the value is not an object.
+ */
+xet_status_t xet_hub_keys_check(json_t *object, const xet_hub_key_t *keys,
+    xet_hub_refusal_t *refusal);
+
+/* Checks each object of an array like xet_hub_keys_check(). */
+xet_status_t xet_hub_list_check(json_t *array, const xet_hub_key_t *keys,
+    xet_hub_refusal_t *refusal);
+
+
 /* The target of a request path, or of an operand of the command line. */
 
 typedef struct {
@@ -181,7 +225,8 @@ typedef struct {
 
 /*
  * xet_hub_ops.c: the operations of a commit, or of a batch for a bucket: one
- * JSON value per line.
+ * JSON value per line.  A commit may also be one JSON object of up to
+ * XET_HUB_LINE_MAX bytes, with a list for each kind of operation.
  */
 
 #define XET_HUB_LINE_MAX    (1024 * 1024)      /* bytes of an operation */
@@ -219,6 +264,7 @@ typedef struct {
     xet_hub_text_t   title;
     xet_hub_text_t   text;
     xet_hub_text_t   parent;           /* id of the parent commit, in hex */
+    int              ignored;          /* preupload: by a ".gitignore" */
 } xet_hub_operation_t;
 
 
@@ -249,7 +295,12 @@ typedef struct {
     size_t             size;
     uint64_t           n;              /* operations, excluding the header */
     int                header;         /* the header was received */
-    xet_hub_refusal_t  refusal;        /* set on XET_HUB_UNSAFE */
+    json_t            *object;         /* commit in one object, unfinished */
+    size_t             list;           /* next list of object */
+    size_t             item;           /* next item of this list */
+    unsigned           whole:1;        /* the body is one JSON object */
+    unsigned           ended:1;        /* no more lines may follow */
+    xet_hub_refusal_t  refusal;        /* why the body is refused */
 } xet_hub_ops_t;
 
 
@@ -260,10 +311,10 @@ void xet_hub_ops_free(xet_hub_ops_t *ops);
 /*
  * Parses len bytes and sets *n to the number of consumed bytes, which is less
  * than len if the handler pauses or stops the parser.  Errors of the parser
- * itself: XET_HUB_OPERATION, XET_HUB_PATH, XET_HUB_UNSAFE; XET_HUB_LARGE
- * for a line that is too long; XET_HUB_DEPTH and XET_HUB_COUNT for exceeded
- * limits; XET_NOMEM.  Otherwise returns the status of the handler.  A path to
- * delete or to copy from may be unsafe.
+ * itself: XET_HUB_OPERATION, XET_HUB_KEY, XET_HUB_VALUE, XET_HUB_PATH,
+ * XET_HUB_UNSAFE; XET_HUB_LARGE for a line that is too long; XET_HUB_DEPTH and
+ * XET_HUB_COUNT for exceeded limits; XET_NOMEM.  Otherwise returns the status
+ * of the handler.  A path to delete or to copy from may be unsafe.
  */
 xet_status_t xet_hub_ops_feed(xet_hub_ops_t *ops, const uint8_t *buf,
     size_t len, size_t *n);
@@ -301,15 +352,18 @@ typedef struct {
     xet_hub_text_t     to_owner;
     xet_hub_text_t     to_name;
     int                private;        /* -1: not given */
-    xet_hub_refusal_t  refusal;        /* set on XET_HUB_UNSAFE */
+    xet_hub_refusal_t  refusal;        /* why the body is refused */
 } xet_hub_repo_t;
 
 /*
- * Parses {name, organization, type, visibility} or {name: "owner/name"}, for
- * create, delete and settings.  Errors: XET_BODY_SYNTAX, XET_HUB_NAME,
- * XET_NOMEM.
+ * Parse {name, organization, type} or {name: "owner/name"}, to delete a repo,
+ * or to create it, then also with its visibility and files.  Errors:
+ * XET_BODY_SYNTAX, XET_HUB_NAME, XET_NOMEM; here and below XET_HUB_KEY and
+ * XET_HUB_VALUE, with a refusal.
  */
 xet_status_t xet_hub_repo_parse(xet_hub_repo_t *repo, const uint8_t *text,
+    size_t len);
+xet_status_t xet_hub_create_parse(xet_hub_repo_t *repo, const uint8_t *text,
     size_t len);
 
 /*
@@ -344,26 +398,37 @@ xet_status_t xet_hub_duplicate_parse(xet_hub_repo_t *target,
 
 
 /*
- * The body of a request to create a branch, {startingPoint}, or a tag, {tag,
- * message}.
+ * The body of a request to create a branch, {startingPoint, emptyBranch,
+ * overwrite}, or a tag, {tag, message}; to delete either, {}; or to squash the
+ * commits of a branch, {message}.
  */
 
+typedef enum {
+    XET_HUB_REF_BRANCH = 0,
+    XET_HUB_REF_TAG,
+    XET_HUB_REF_DELETE,
+    XET_HUB_REF_SQUASH
+} xet_hub_ref_e;
+
 typedef struct {
-    json_t          *doc;
-    xet_hub_text_t   start;
-    xet_hub_text_t   tag;
-    xet_hub_text_t   message;
+    json_t             *doc;
+    xet_hub_text_t      start;
+    xet_hub_text_t      tag;
+    xet_hub_text_t      message;
+    int                 empty;
+    int                 overwrite;
+    xet_hub_refusal_t   refusal;       /* why the body is refused */
 } xet_hub_ref_t;
 
-xet_status_t xet_hub_ref_parse(xet_hub_ref_t *ref, const uint8_t *text,
-    size_t len);
+xet_status_t xet_hub_ref_parse(xet_hub_ref_t *ref, xet_hub_ref_e kind,
+    const uint8_t *text, size_t len);
 
 
 /*
  * Lists in request bodies.  The handler gets each entry as an
  * xet_hub_operation_t, in which the members of the last column are set:
  *
- *     preupload  {files: [{path, size}]}                         path, size
+ *     preupload  {files: [{path, size}], gitIgnore}       path, size, ignored
  *     paths      {paths: [..], expand}                           path
  *     LFS        {operation, transfers, objects: [{oid, size}]}  sha256, size
  */
@@ -375,7 +440,8 @@ typedef struct {
     int                upload;         /* LFS: 1 upload, 0 download */
     int                xet;            /* LFS: the client supports "xet" */
     int                basic;          /* LFS: the client supports "basic" */
-    xet_hub_refusal_t  refusal;        /* set on XET_HUB_UNSAFE */
+    int                ignores;        /* preupload: the body has gitIgnore */
+    xet_hub_refusal_t  refusal;        /* why the body is refused */
 } xet_hub_list_t;
 
 xet_status_t xet_hub_preupload_parse(xet_hub_list_t *list, const uint8_t *text,
@@ -388,6 +454,37 @@ xet_status_t xet_hub_lfs_parse(xet_hub_list_t *list, const uint8_t *text,
 /* Parses paths as a form, paths=a&paths=b&expand=true, decoded in place. */
 xet_status_t xet_hub_form_parse(xet_hub_list_t *list, uint8_t *text,
     size_t len, xet_hub_op_pt handler, void *ctx);
+
+
+/*
+ * xet_hub_ignore.c: the rules of a ".gitignore" file.
+ */
+
+#define XET_HUB_IGNORE_MAX    (256 * 1024)     /* bytes of the text */
+#define XET_HUB_IGNORE_STEPS  200000000        /* steps for all paths */
+
+typedef struct xet_hub_rule_s  xet_hub_rule_t;
+
+typedef struct {
+    xet_hub_rule_t  *rules;            /* from malloc(), point into the text */
+    size_t           n;
+    uint64_t         steps;
+} xet_hub_ignore_t;
+
+/*
+ * Parses rules.  The text must live until xet_hub_ignore_free(), which must be
+ * called even after an error.  Errors: XET_BODY_SIZE, XET_NOMEM.
+ */
+xet_status_t xet_hub_ignore_init(xet_hub_ignore_t *ignore, const uint8_t *text,
+    size_t len);
+void xet_hub_ignore_free(xet_hub_ignore_t *ignore);
+
+/*
+ * Sets *ignored to whether git would ignore the file at a valid path.  Returns
+ * XET_BODY_SIZE if the rules take too long.
+ */
+xet_status_t xet_hub_ignore_match(xet_hub_ignore_t *ignore,
+    const uint8_t *path, size_t len, int *ignored);
 
 
 /*

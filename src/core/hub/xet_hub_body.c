@@ -10,8 +10,10 @@
  *             entries of a list are valid until their handler returns.
  * Threads:    any.
  *
- * Unknown members are ignored: clients send members that the server does not
- * need, and each version sends more.
+ * A body may have only the keys of its table, with values that the server
+ * supports (xet_hub_keys.c).  A key with the rule XET_HUB_VALUE_ANY, or one
+ * that this file does not read, asks only for what the server does anyway, or
+ * is a hint that the server does not need.
  */
 
 
@@ -27,15 +29,157 @@ typedef struct {
     xet_hub_op_pt       handler;
     void               *ctx;
     xet_hub_refusal_t  *refusal;
+    xet_hub_ignore_t    ignore;
 } xet_hub_body_safe_t;
 
 
+static const xet_hub_key_t  xet_hub_keys_repo[] = {
+    { "name",               XET_HUB_VALUE_TEXT },
+    { "organization",       XET_HUB_VALUE_TEXT },
+    { "type",               XET_HUB_VALUE_KIND },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+/*
+ * All versions of huggingface_hub name the sdk of a space, which is stored and
+ * not run; its tests set "lfsmultipartthresh", a hint for large uploads.
+ */
+
+static const xet_hub_key_t  xet_hub_keys_create[] = {
+    { "name",               XET_HUB_VALUE_TEXT },
+    { "organization",       XET_HUB_VALUE_TEXT },
+    { "type",               XET_HUB_VALUE_KIND },
+    { "visibility",         XET_HUB_VALUE_VISIBILITY },
+    { "private",            XET_HUB_VALUE_BOOL },
+    { "files",              XET_HUB_VALUE_LIST },
+    { "sdk",                XET_HUB_VALUE_TEXT },
+    { "lfsmultipartthresh", XET_HUB_VALUE_NUMBER },
+    { "canonical",          XET_HUB_VALUE_FALSE },
+    { "gated",              XET_HUB_VALUE_FALSE },
+    { "license",            XET_HUB_VALUE_NONE },
+    { "template",           XET_HUB_VALUE_NONE },
+    { "sdkVersion",         XET_HUB_VALUE_NONE },
+    { "hardware",           XET_HUB_VALUE_NONE },
+    { "storageTier",        XET_HUB_VALUE_NONE },
+    { "sleepTimeSeconds",   XET_HUB_VALUE_NONE },
+    { "secrets",            XET_HUB_VALUE_NONE },
+    { "variables",          XET_HUB_VALUE_NONE },
+    { "volumes",            XET_HUB_VALUE_NONE },
+    { "resourceGroupId",    XET_HUB_VALUE_NONE },
+    { "region",             XET_HUB_VALUE_NONE },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_move[] = {
+    { "fromRepo",           XET_HUB_VALUE_TEXT },
+    { "toRepo",             XET_HUB_VALUE_TEXT },
+    { "type",               XET_HUB_VALUE_KIND },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_settings[] = {
+    { "visibility",         XET_HUB_VALUE_VISIBILITY },
+    { "private",            XET_HUB_VALUE_BOOL },
+    { "gated",              XET_HUB_VALUE_FALSE },
+    { "xetEnabled",         XET_HUB_VALUE_TRUE },
+    { "resourceGroupId",    XET_HUB_VALUE_NONE },
+    { "region",             XET_HUB_VALUE_NONE },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_duplicate[] = {
+    { "target",             XET_HUB_VALUE_OBJECT },
+    { "files",              XET_HUB_VALUE_LIST },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_target[] = {
+    { "type",               XET_HUB_VALUE_KIND },
+    { "name",               XET_HUB_VALUE_TEXT },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_copy[] = {
+    { "xetHash",            XET_HUB_VALUE_TEXT },
+    { "sha256",             XET_HUB_VALUE_TEXT },
+    { "filename",           XET_HUB_VALUE_TEXT },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_branch[] = {
+    { "startingPoint",      XET_HUB_VALUE_TEXT },
+    { "emptyBranch",        XET_HUB_VALUE_BOOL },
+    { "overwrite",          XET_HUB_VALUE_BOOL },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_tag[] = {
+    { "tag",                XET_HUB_VALUE_TEXT },
+    { "message",            XET_HUB_VALUE_TEXT },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_squash[] = {
+    { "message",            XET_HUB_VALUE_TEXT },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_none[] = {
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_preupload[] = {
+    { "files",              XET_HUB_VALUE_LIST },
+    { "gitIgnore",          XET_HUB_VALUE_TEXT },
+    { "gitAttributes",      XET_HUB_VALUE_TEXT },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_upload[] = {
+    { "path",               XET_HUB_VALUE_TEXT },
+    { "size",               XET_HUB_VALUE_NUMBER },
+    { "sample",             XET_HUB_VALUE_TEXT },
+    { "sha",                XET_HUB_VALUE_TEXT },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_paths[] = {
+    { "paths",              XET_HUB_VALUE_LIST },
+    { "expand",             XET_HUB_VALUE_BOOL },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_lfs[] = {
+    { "operation",          XET_HUB_VALUE_TEXT },
+    { "transfers",          XET_HUB_VALUE_LIST },
+    { "ref",                XET_HUB_VALUE_OBJECT },
+    { "objects",            XET_HUB_VALUE_LIST },
+    { "hash_algo",          XET_HUB_VALUE_SHA256 },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+/* the types of git-lfs have more members, which it does not send */
+
+static const xet_hub_key_t  xet_hub_keys_object[] = {
+    { "oid",                XET_HUB_VALUE_TEXT },
+    { "size",               XET_HUB_VALUE_NUMBER },
+    { "name",               XET_HUB_VALUE_TEXT },
+    { "path",               XET_HUB_VALUE_TEXT },
+    { "authenticated",      XET_HUB_VALUE_BOOL },
+    { NULL,                 XET_HUB_VALUE_ANY }
+};
+
+
 static xet_status_t xet_hub_body_doc(json_t **doc, const uint8_t *text,
-    size_t len);
+    size_t len, const xet_hub_key_t *keys, xet_hub_refusal_t *refusal);
+static xet_status_t xet_hub_body_argument(xet_hub_list_t *list,
+    const uint8_t *p, size_t len);
 static int xet_hub_body_text(json_t *doc, const char *key,
     xet_hub_text_t *text);
 static xet_status_t xet_hub_body_kind(json_t *doc, xet_hub_kind_e *kind);
-static void xet_hub_body_visibility(json_t *doc, int *private);
+static xet_status_t xet_hub_body_visibility(xet_hub_repo_t *repo);
+static xet_status_t xet_hub_body_repo(xet_hub_repo_t *repo,
+    const uint8_t *text, size_t len, const xet_hub_key_t *keys);
 static xet_status_t xet_hub_body_id(xet_hub_text_t *owner,
     xet_hub_text_t *name);
 static xet_status_t xet_hub_body_list(json_t *doc, const char *key,
@@ -51,13 +195,45 @@ static xet_status_t xet_hub_body_object(json_t *value,
 
 
 xet_status_t
+xet_hub_create_parse(xet_hub_repo_t *repo, const uint8_t *text, size_t len)
+{
+    xet_status_t  rc;
+
+    rc = xet_hub_body_repo(repo, text, len, xet_hub_keys_create);
+
+    if (rc == XET_OK) {
+        rc = xet_hub_body_visibility(repo);
+    }
+
+    if (rc == XET_OK && repo->kind != XET_HUB_SPACE
+        && json_is_string(json_object_get(repo->doc, "sdk")))
+    {
+        xet_hub_refuse(&repo->refusal, "sdk", "is only for spaces");
+        return XET_HUB_VALUE;
+    }
+
+    return rc;
+}
+
+
+xet_status_t
 xet_hub_repo_parse(xet_hub_repo_t *repo, const uint8_t *text, size_t len)
+{
+    return xet_hub_body_repo(repo, text, len, xet_hub_keys_repo);
+}
+
+
+static xet_status_t
+xet_hub_body_repo(xet_hub_repo_t *repo, const uint8_t *text, size_t len,
+    const xet_hub_key_t *keys)
 {
     xet_status_t  rc;
 
     memset(repo, 0, sizeof(xet_hub_repo_t));
 
-    rc = xet_hub_body_doc(&repo->doc, text, len);
+    repo->private = -1;
+
+    rc = xet_hub_body_doc(&repo->doc, text, len, keys, &repo->refusal);
 
     if (rc == XET_OK) {
         rc = xet_hub_body_kind(repo->doc, &repo->kind);
@@ -72,8 +248,6 @@ xet_hub_repo_parse(xet_hub_repo_t *repo, const uint8_t *text, size_t len)
     }
 
     (void) xet_hub_body_text(repo->doc, "organization", &repo->owner);
-
-    xet_hub_body_visibility(repo->doc, &repo->private);
 
     return xet_hub_body_id(&repo->owner, &repo->name);
 }
@@ -132,7 +306,8 @@ xet_hub_move_parse(xet_hub_repo_t *repo, const uint8_t *text, size_t len)
 
     memset(repo, 0, sizeof(xet_hub_repo_t));
 
-    rc = xet_hub_body_doc(&repo->doc, text, len);
+    rc = xet_hub_body_doc(&repo->doc, text, len, xet_hub_keys_move,
+                          &repo->refusal);
 
     if (rc == XET_OK) {
         rc = xet_hub_body_kind(repo->doc, &repo->kind);
@@ -164,14 +339,19 @@ xet_hub_duplicate_parse(xet_hub_repo_t *target, const uint8_t *text,
 
     memset(target, 0, sizeof(xet_hub_repo_t));
 
-    rc = xet_hub_body_doc(&target->doc, text, len);
+    rc = xet_hub_body_doc(&target->doc, text, len, xet_hub_keys_duplicate,
+                          &target->refusal);
 
     if (rc != XET_OK) {
         return rc;
     }
 
     value = json_object_get(target->doc, "target");
-    rc = xet_hub_body_kind(value, &target->kind);
+    rc = xet_hub_keys_check(value, xet_hub_keys_target, &target->refusal);
+
+    if (rc == XET_OK) {
+        rc = xet_hub_body_kind(value, &target->kind);
+    }
 
     if (rc != XET_OK) {
         return rc;
@@ -187,14 +367,17 @@ xet_hub_duplicate_parse(xet_hub_repo_t *target, const uint8_t *text,
         return rc;
     }
 
-    if (json_array_size(json_object_get(target->doc, "files"))
-        > XET_HUB_COPIES_MAX)
-    {
+    value = json_object_get(target->doc, "files");
+
+    if (json_array_size(value) > XET_HUB_COPIES_MAX) {
         return XET_BODY_SIZE;
     }
 
-    return xet_hub_body_list(target->doc, "files", xet_hub_body_copy, handler,
-                             ctx);
+    rc = xet_hub_list_check(value, xet_hub_keys_copy, &target->refusal);
+
+    return (rc == XET_OK) ? xet_hub_body_list(target->doc, "files",
+                                              xet_hub_body_copy, handler, ctx)
+                          : rc;
 }
 
 
@@ -211,20 +394,23 @@ xet_hub_settings_parse(xet_hub_repo_t *repo, const uint8_t *text, size_t len)
         return XET_OK;
     }
 
-    rc = xet_hub_body_doc(&repo->doc, text, len);
+    rc = xet_hub_body_doc(&repo->doc, text, len, xet_hub_keys_settings,
+                          &repo->refusal);
 
-    if (rc == XET_OK) {
-        xet_hub_body_visibility(repo->doc, &repo->private);
-    }
-
-    return rc;
+    return (rc == XET_OK) ? xet_hub_body_visibility(repo) : rc;
 }
 
 
 xet_status_t
-xet_hub_ref_parse(xet_hub_ref_t *ref, const uint8_t *text, size_t len)
+xet_hub_ref_parse(xet_hub_ref_t *ref, xet_hub_ref_e kind, const uint8_t *text,
+    size_t len)
 {
     xet_status_t  rc;
+
+    static const xet_hub_key_t *const  keys[] = {
+        xet_hub_keys_branch, xet_hub_keys_tag, xet_hub_keys_none,
+        xet_hub_keys_squash
+    };
 
     memset(ref, 0, sizeof(xet_hub_ref_t));
 
@@ -232,7 +418,7 @@ xet_hub_ref_parse(xet_hub_ref_t *ref, const uint8_t *text, size_t len)
         return XET_OK;
     }
 
-    rc = xet_hub_body_doc(&ref->doc, text, len);
+    rc = xet_hub_body_doc(&ref->doc, text, len, keys[kind], &ref->refusal);
 
     if (rc != XET_OK) {
         return rc;
@@ -242,6 +428,15 @@ xet_hub_ref_parse(xet_hub_ref_t *ref, const uint8_t *text, size_t len)
     (void) xet_hub_body_text(ref->doc, "tag", &ref->tag);
     (void) xet_hub_body_text(ref->doc, "message", &ref->message);
 
+    ref->empty = json_is_true(json_object_get(ref->doc, "emptyBranch"));
+    ref->overwrite = json_is_true(json_object_get(ref->doc, "overwrite"));
+
+    if (ref->empty && ref->start.data) {
+        xet_hub_refuse(&ref->refusal, "startingPoint",
+                       "contradicts emptyBranch");
+        return XET_HUB_VALUE;
+    }
+
     return (ref->message.len > XET_HUB_TEXT_MAX) ? XET_BODY_SIZE : XET_OK;
 }
 
@@ -250,23 +445,38 @@ xet_status_t
 xet_hub_preupload_parse(xet_hub_list_t *list, const uint8_t *text, size_t len,
     xet_hub_op_pt handler, void *ctx)
 {
-    json_t              *doc;
-    xet_status_t         rc;
-    xet_hub_body_safe_t  safe;
+    json_t               *doc;
+    xet_status_t          rc;
+    xet_hub_text_t        ignore;
+    xet_hub_body_safe_t   safe;
 
     memset(list, 0, sizeof(xet_hub_list_t));
+    memset(&safe, 0, sizeof(xet_hub_body_safe_t));
+    memset(&ignore, 0, sizeof(xet_hub_text_t));
 
     safe.handler = handler;
     safe.ctx = ctx;
     safe.refusal = &list->refusal;
 
-    rc = xet_hub_body_doc(&doc, text, len);
+    rc = xet_hub_body_doc(&doc, text, len, xet_hub_keys_preupload,
+                          &list->refusal);
+
+    if (rc == XET_OK) {
+        rc = xet_hub_list_check(json_object_get(doc, "files"),
+                                xet_hub_keys_upload, &list->refusal);
+    }
+
+    if (rc == XET_OK && xet_hub_body_text(doc, "gitIgnore", &ignore)) {
+        list->ignores = 1;
+        rc = xet_hub_ignore_init(&safe.ignore, ignore.data, ignore.len);
+    }
 
     if (rc == XET_OK) {
         rc = xet_hub_body_list(doc, "files", xet_hub_body_file,
                                xet_hub_body_safe, &safe);
     }
 
+    xet_hub_ignore_free(&safe.ignore);
     json_decref(doc);
 
     return rc;
@@ -280,11 +490,21 @@ xet_hub_body_safe(void *ctx, const xet_hub_operation_t *op)
 {
     xet_hub_body_safe_t *safe = ctx;
 
-    xet_status_t  rc;
+    xet_status_t          rc;
+    xet_hub_operation_t   file;
 
     rc = xet_hub_path_check(&op->path, safe->refusal);
 
-    return (rc == XET_OK) ? safe->handler(safe->ctx, op) : rc;
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    file = *op;
+
+    rc = xet_hub_ignore_match(&safe->ignore, op->path.data, op->path.len,
+                              &file.ignored);
+
+    return (rc == XET_OK) ? safe->handler(safe->ctx, &file) : rc;
 }
 
 
@@ -297,7 +517,8 @@ xet_hub_paths_parse(xet_hub_list_t *list, const uint8_t *text, size_t len,
 
     memset(list, 0, sizeof(xet_hub_list_t));
 
-    rc = xet_hub_body_doc(&doc, text, len);
+    rc = xet_hub_body_doc(&doc, text, len, xet_hub_keys_paths,
+                          &list->refusal);
 
     if (rc == XET_OK) {
         list->expand = json_is_true(json_object_get(doc, "expand"));
@@ -321,9 +542,15 @@ xet_hub_lfs_parse(xet_hub_list_t *list, const uint8_t *text, size_t len,
 
     memset(list, 0, sizeof(xet_hub_list_t));
 
-    rc = xet_hub_body_doc(&doc, text, len);
+    rc = xet_hub_body_doc(&doc, text, len, xet_hub_keys_lfs, &list->refusal);
+
+    if (rc == XET_OK) {
+        rc = xet_hub_list_check(json_object_get(doc, "objects"),
+                                xet_hub_keys_object, &list->refusal);
+    }
 
     if (rc != XET_OK) {
+        json_decref(doc);
         return rc;
     }
 
@@ -421,10 +648,12 @@ xet_hub_form_parse(xet_hub_list_t *list, uint8_t *text, size_t len,
                 return rc;
             }
 
-        } else if (dst - start == 11
-                   && strncasecmp((char *) start, "expand=true", 11) == 0)
-        {
-            list->expand = 1;
+        } else {
+            rc = xet_hub_body_argument(list, start, (size_t) (dst - start));
+
+            if (rc != XET_OK) {
+                return rc;
+            }
         }
     }
 
@@ -432,14 +661,63 @@ xet_hub_form_parse(xet_hub_list_t *list, uint8_t *text, size_t len,
 }
 
 
-/* Parses a JSON body; sets *doc to NULL on errors. */
+/*
+ * Parses an argument of a form other than a path: "expand", which Python
+ * clients send as "true", and OpenDAL as "True".
+ */
 
 static xet_status_t
-xet_hub_body_doc(json_t **doc, const uint8_t *text, size_t len)
+xet_hub_body_argument(xet_hub_list_t *list, const uint8_t *p, size_t len)
 {
+    size_t       n;
+    const char  *value;
+    char         name[XET_HUB_PART_MAX + 1];
+
+    for (n = 0; n < len && n < XET_HUB_PART_MAX && p[n] != '='; n++) {
+        name[n] = (char) p[n];
+    }
+
+    name[n] = '\0';
+
+    if (strcmp(name, "expand") != 0) {
+        xet_hub_refuse(&list->refusal, name, NULL);
+        return XET_HUB_KEY;
+    }
+
+    value = (const char *) p + n + 1;
+    len -= (n < len) ? n + 1 : n;
+
+    list->expand = (len == 4 && strncasecmp(value, "true", 4) == 0)
+                   || (len == 1 && value[0] == '1');
+
+    if (!list->expand && len
+        && !(len == 5 && strncasecmp(value, "false", 5) == 0)
+        && !(len == 1 && value[0] == '0'))
+    {
+        xet_hub_refuse(&list->refusal, name, "must be true or false");
+        return XET_HUB_VALUE;
+    }
+
+    return XET_OK;
+}
+
+
+/*
+ * Parses a JSON body, and checks its keys.  The caller must release *doc, which
+ * is NULL if the body is not JSON.
+ */
+
+static xet_status_t
+xet_hub_body_doc(json_t **doc, const uint8_t *text, size_t len,
+    const xet_hub_key_t *keys, xet_hub_refusal_t *refusal)
+{
+    xet_status_t  rc;
+
     *doc = NULL;
 
-    return xet_json_parse(doc, text, len, XET_HUB_BODY_DEPTH);
+    rc = xet_json_parse(doc, text, len, XET_HUB_BODY_DEPTH);
+
+    return (rc == XET_OK) ? xet_hub_keys_check(*doc, keys, refusal) : rc;
 }
 
 
@@ -486,26 +764,39 @@ xet_hub_body_kind(json_t *doc, xet_hub_kind_e *kind)
 }
 
 
-static void
-xet_hub_body_visibility(json_t *doc, int *private)
+/*
+ * Sets repo->private from "visibility" or "private", which must not contradict
+ * each other.
+ */
+
+static xet_status_t
+xet_hub_body_visibility(xet_hub_repo_t *repo)
 {
     json_t      *value;
     const char  *name;
 
-    *private = -1;
+    repo->private = -1;
 
-    name = json_string_value(json_object_get(doc, "visibility"));
+    name = json_string_value(json_object_get(repo->doc, "visibility"));
 
     if (name) {
-        *private = (strcmp(name, "public") != 0);
-        return;
+        repo->private = (strcmp(name, "public") != 0);
     }
 
-    value = json_object_get(doc, "private");
+    value = json_object_get(repo->doc, "private");
 
-    if (json_is_boolean(value)) {
-        *private = json_is_true(value);
+    if (!json_is_boolean(value)) {
+        return XET_OK;
     }
+
+    if (name && repo->private != json_is_true(value)) {
+        xet_hub_refuse(&repo->refusal, "private", "contradicts visibility");
+        return XET_HUB_VALUE;
+    }
+
+    repo->private = json_is_true(value);
+
+    return XET_OK;
 }
 
 

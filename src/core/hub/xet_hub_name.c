@@ -173,7 +173,7 @@ xet_hub_ref_reserved(const uint8_t *p, size_t len)
         digits += (xet_get_hex_digit(p[i]) < 16);
     }
 
-    return ((digits == i && i >= XET_HUB_OID_MIN && i <= XET_HUB_OID_LEN)
+    return ((digits == i && i == XET_HUB_OID_LEN)
             || (i == 4 && (memcmp(p, "HEAD", 4) == 0
                            || memcmp(p, "refs", 4) == 0)))
            ? i : 0;

@@ -13,6 +13,10 @@
  * The length of a line is limited.  A line that arrives in one piece is parsed
  * in place.  A handler that can't accept more operations pauses the parser;
  * the caller then feeds the bytes after the operation again.
+ *
+ * OpenDAL, and huggingface_hub before 0.9, write a commit as one JSON object.
+ * If the first line is not JSON, the whole body may be such an object; its
+ * length is limited like that of a line.
  */
 
 
@@ -26,15 +30,124 @@
 #define XET_HUB_OPS_DEPTH  4
 
 
+static const xet_hub_key_t  xet_hub_keys_line[] = {
+    { "key",            XET_HUB_VALUE_TEXT },
+    { "value",          XET_HUB_VALUE_OBJECT },
+    { NULL,             XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_header[] = {
+    { "summary",        XET_HUB_VALUE_TEXT },
+    { "description",    XET_HUB_VALUE_TEXT },
+    { "parentCommit",   XET_HUB_VALUE_TEXT },
+    { NULL,             XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_object[] = {
+    { "summary",        XET_HUB_VALUE_TEXT },
+    { "description",    XET_HUB_VALUE_TEXT },
+    { "parentCommit",   XET_HUB_VALUE_TEXT },
+    { "files",          XET_HUB_VALUE_LIST },
+    { "lfsFiles",       XET_HUB_VALUE_LIST },
+    { "deletedFiles",   XET_HUB_VALUE_LIST },
+    { "deletedEntries", XET_HUB_VALUE_LIST },
+    { "deletedFolders", XET_HUB_VALUE_LIST },
+    { NULL,             XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_file[] = {
+    { "path",           XET_HUB_VALUE_TEXT },
+    { "content",        XET_HUB_VALUE_TEXT },
+    { "encoding",       XET_HUB_VALUE_TEXT },
+    { NULL,             XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_lfs[] = {
+    { "path",           XET_HUB_VALUE_TEXT },
+    { "algo",           XET_HUB_VALUE_TEXT },
+    { "oid",            XET_HUB_VALUE_TEXT },
+    { "size",           XET_HUB_VALUE_NUMBER },
+    { NULL,             XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_path[] = {
+    { "path",           XET_HUB_VALUE_TEXT },
+    { NULL,             XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_copy[] = {
+    { "path",           XET_HUB_VALUE_TEXT },
+    { "srcPath",        XET_HUB_VALUE_TEXT },
+    { "srcRevision",    XET_HUB_VALUE_TEXT },
+    { NULL,             XET_HUB_VALUE_ANY }
+};
+
+/* hf-hub sends the size of a file, which its hash implies */
+
+static const xet_hub_key_t  xet_hub_keys_add[] = {
+    { "type",           XET_HUB_VALUE_TEXT },
+    { "path",           XET_HUB_VALUE_TEXT },
+    { "xetHash",        XET_HUB_VALUE_TEXT },
+    { "size",           XET_HUB_VALUE_NUMBER },
+    { "mtime",          XET_HUB_VALUE_NUMBER },
+    { "contentType",    XET_HUB_VALUE_TEXT },
+    { NULL,             XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_copied[] = {
+    { "type",           XET_HUB_VALUE_TEXT },
+    { "path",           XET_HUB_VALUE_TEXT },
+    { "xetHash",        XET_HUB_VALUE_TEXT },
+    { "size",           XET_HUB_VALUE_NUMBER },
+    { "mtime",          XET_HUB_VALUE_NUMBER },
+    { "contentType",    XET_HUB_VALUE_TEXT },
+    { "sourceRepoType", XET_HUB_VALUE_TEXT },
+    { "sourceRepoId",   XET_HUB_VALUE_TEXT },
+    { NULL,             XET_HUB_VALUE_ANY }
+};
+
+static const xet_hub_key_t  xet_hub_keys_delete[] = {
+    { "type",           XET_HUB_VALUE_TEXT },
+    { "path",           XET_HUB_VALUE_TEXT },
+    { NULL,             XET_HUB_VALUE_ANY }
+};
+
+/* the values of a line's "key", in the order of the names in an object */
+
+static const struct {
+    const char           *key;
+    const char           *list;
+    const xet_hub_key_t  *keys;
+} xet_hub_ops_kinds[] = {
+    { "deletedFolder",  "deletedFolders",  xet_hub_keys_path },
+    { "deletedEntry",   "deletedEntries",  xet_hub_keys_path },
+    { "deletedFile",    "deletedFiles",    xet_hub_keys_path },
+    { "file",           "files",           xet_hub_keys_file },
+    { "lfsFile",        "lfsFiles",        xet_hub_keys_lfs },
+    { "copyFile",       NULL,              xet_hub_keys_copy },
+    { NULL,             NULL,              NULL }
+};
+
+
 static xet_status_t xet_hub_ops_keep(xet_hub_ops_t *ops, const uint8_t *p,
     size_t len);
 static xet_status_t xet_hub_ops_line(xet_hub_ops_t *ops, const uint8_t *p,
     size_t len);
+static xet_status_t xet_hub_ops_broken(xet_hub_ops_t *ops, const uint8_t *p,
+    size_t len);
+static xet_status_t xet_hub_ops_apply(xet_hub_ops_t *ops,
+    const xet_hub_operation_t *op);
 static xet_status_t xet_hub_ops_bound(xet_hub_ops_t *ops,
     const xet_hub_operation_t *op);
+static xet_status_t xet_hub_ops_object(xet_hub_ops_t *ops, json_t *doc);
+static xet_status_t xet_hub_ops_items(xet_hub_ops_t *ops);
+static xet_status_t xet_hub_ops_value(xet_hub_ops_t *ops, const char *key,
+    json_t *value, xet_hub_operation_t *op, uint8_t **content);
+static void xet_hub_ops_clear(xet_hub_operation_t *op);
 static xet_status_t xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc,
     xet_hub_operation_t *op, uint8_t **content);
-static xet_status_t xet_hub_ops_batch(json_t *doc, xet_hub_operation_t *op);
+static xet_status_t xet_hub_ops_batch(xet_hub_ops_t *ops, json_t *doc,
+    xet_hub_operation_t *op);
 static xet_status_t xet_hub_ops_header(json_t *value,
     xet_hub_operation_t *op);
 static xet_status_t xet_hub_ops_lfs(json_t *value, xet_hub_operation_t *op);
@@ -71,6 +184,9 @@ xet_hub_ops_free(xet_hub_ops_t *ops)
     ops->line = NULL;
     ops->len = 0;
     ops->size = 0;
+
+    json_decref(ops->object);
+    ops->object = NULL;
 }
 
 
@@ -84,11 +200,11 @@ xet_hub_ops_feed(xet_hub_ops_t *ops, const uint8_t *buf, size_t len,
 
     p = buf;
     last = buf + len;
-    rc = XET_OK;
+    rc = xet_hub_ops_items(ops);
 
     while (p < last && rc == XET_OK) {
 
-        end = memchr(p, '\n', (size_t) (last - p));
+        end = ops->whole ? NULL : memchr(p, '\n', (size_t) (last - p));
 
         if (end == NULL || ops->len) {
             rc = xet_hub_ops_keep(ops, p,
@@ -128,9 +244,9 @@ xet_hub_ops_end(xet_hub_ops_t *ops)
     size_t        line;
     xet_status_t  rc;
 
-    rc = XET_OK;
+    rc = xet_hub_ops_items(ops);
 
-    if (ops->len) {
+    if (rc == XET_OK && ops->len) {
         line = ops->len;
         ops->len = 0;
 
@@ -203,29 +319,171 @@ xet_hub_ops_line(xet_hub_ops_t *ops, const uint8_t *p, size_t len)
     rc = xet_json_parse(&doc, p, len, XET_HUB_OPS_DEPTH);
 
     if (rc != XET_OK) {
-        return (rc == XET_BODY_SYNTAX) ? XET_HUB_OPERATION : rc;
+        return (rc == XET_BODY_SYNTAX) ? xet_hub_ops_broken(ops, p, len) : rc;
     }
 
-    memset(&op, 0, sizeof(xet_hub_operation_t));
-    op.size = -1;
-    op.mtime = -1;
-
+    xet_hub_ops_clear(&op);
     content = NULL;
 
-    rc = ops->bucket ? xet_hub_ops_batch(doc, &op)
-                     : xet_hub_ops_commit(ops, doc, &op, &content);
+    if (ops->ended) {
+        rc = XET_HUB_OPERATION;
 
-    if (rc == XET_OK && op.op != XET_HUB_HEADER) {
-        rc = xet_hub_ops_bound(ops, &op);
-        ops->n++;
+    } else if (ops->bucket) {
+        rc = xet_hub_ops_batch(ops, doc, &op);
+
+    } else if (!ops->header && json_object_get(doc, "summary")) {
+        rc = xet_hub_ops_object(ops, doc);
+        json_decref(doc);
+
+        return rc;
+
+    } else {
+        rc = xet_hub_ops_commit(ops, doc, &op, &content);
     }
 
     if (rc == XET_OK) {
-        rc = ops->handler(ops->ctx, &op);
+        rc = xet_hub_ops_apply(ops, &op);
     }
 
     free(content);
     json_decref(doc);
+
+    return rc;
+}
+
+
+static void
+xet_hub_ops_clear(xet_hub_operation_t *op)
+{
+    memset(op, 0, sizeof(xet_hub_operation_t));
+
+    op->size = -1;
+    op->mtime = -1;
+}
+
+
+/*
+ * Handles a line that is not JSON.  A first line of this kind is kept: it may
+ * be the first line of an object.
+ */
+
+static xet_status_t
+xet_hub_ops_broken(xet_hub_ops_t *ops, const uint8_t *p, size_t len)
+{
+    xet_status_t  rc;
+
+    if (ops->bucket || ops->header || ops->whole) {
+        return XET_HUB_OPERATION;
+    }
+
+    ops->whole = 1;
+
+    if (p == ops->line) {
+        ops->len = len;
+        rc = XET_OK;
+
+    } else {
+        rc = xet_hub_ops_keep(ops, p, len);
+    }
+
+    return (rc == XET_OK) ? xet_hub_ops_keep(ops, (const uint8_t *) "\n", 1)
+                          : rc;
+}
+
+
+static xet_status_t
+xet_hub_ops_apply(xet_hub_ops_t *ops, const xet_hub_operation_t *op)
+{
+    xet_status_t  rc;
+
+    if (op->op != XET_HUB_HEADER) {
+        rc = xet_hub_ops_bound(ops, op);
+        ops->n++;
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+    }
+
+    return ops->handler(ops->ctx, op);
+}
+
+
+/* Parses a commit that is one object: its header, then its operations. */
+
+static xet_status_t
+xet_hub_ops_object(xet_hub_ops_t *ops, json_t *doc)
+{
+    xet_status_t          rc;
+    xet_hub_operation_t   op;
+
+    rc = xet_hub_keys_check(doc, xet_hub_keys_object, &ops->refusal);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    xet_hub_ops_clear(&op);
+
+    rc = xet_hub_ops_header(doc, &op);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    ops->header = 1;
+    ops->ended = 1;
+    ops->object = json_incref(doc);
+
+    rc = ops->handler(ops->ctx, &op);
+
+    return (rc == XET_OK) ? xet_hub_ops_items(ops) : rc;
+}
+
+
+/* Passes the remaining operations of an object to the handler. */
+
+static xet_status_t
+xet_hub_ops_items(xet_hub_ops_t *ops)
+{
+    json_t               *list;
+    uint8_t              *content;
+    const char           *name;
+    xet_status_t          rc;
+    xet_hub_operation_t   op;
+
+    rc = XET_OK;
+
+    while (ops->object && rc == XET_OK) {
+        name = xet_hub_ops_kinds[ops->list].list;
+
+        if (name == NULL) {
+            json_decref(ops->object);
+            ops->object = NULL;
+            break;
+        }
+
+        list = json_object_get(ops->object, name);
+
+        if (ops->item == json_array_size(list)) {
+            ops->item = 0;
+            ops->list++;
+            continue;
+        }
+
+        xet_hub_ops_clear(&op);
+        content = NULL;
+
+        rc = xet_hub_ops_value(ops, xet_hub_ops_kinds[ops->list].key,
+                               json_array_get(list, ops->item++), &op,
+                               &content);
+
+        if (rc == XET_OK) {
+            rc = xet_hub_ops_apply(ops, &op);
+        }
+
+        free(content);
+    }
 
     return rc;
 }
@@ -266,7 +524,8 @@ static xet_status_t
 xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc, xet_hub_operation_t *op,
     uint8_t **content)
 {
-    json_t  *value;
+    json_t        *value;
+    xet_status_t   rc;
 
     value = json_object_get(doc, "value");
 
@@ -276,42 +535,81 @@ xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc, xet_hub_operation_t *op,
         return XET_HUB_OPERATION;
     }
 
-    if (!ops->header) {
-        ops->header = 1;
-        return xet_hub_ops_header(value, op);
+    rc = xet_hub_keys_check(doc, xet_hub_keys_line, &ops->refusal);
+
+    if (rc != XET_OK) {
+        return rc;
     }
 
-    if (!xet_hub_ops_text(value, "path", &op->path, SIZE_MAX)) {
+    if (ops->header) {
+        return xet_hub_ops_value(ops,
+                               json_string_value(json_object_get(doc, "key")),
+                               value, op, content);
+    }
+
+    ops->header = 1;
+
+    rc = xet_hub_keys_check(value, xet_hub_keys_header, &ops->refusal);
+
+    return (rc == XET_OK) ? xet_hub_ops_header(value, op) : rc;
+}
+
+
+/* Parses the value of an operation of a commit; key may be NULL. */
+
+static xet_status_t
+xet_hub_ops_value(xet_hub_ops_t *ops, const char *key, json_t *value,
+    xet_hub_operation_t *op, uint8_t **content)
+{
+    size_t        i;
+    xet_status_t  rc;
+
+    for (i = 0; xet_hub_ops_kinds[i].key; i++) {
+        if (key && strcmp(xet_hub_ops_kinds[i].key, key) == 0) {
+            break;
+        }
+    }
+
+    if (xet_hub_ops_kinds[i].key == NULL
+        || !xet_hub_ops_text(value, "path", &op->path, SIZE_MAX))
+    {
         return XET_HUB_OPERATION;
     }
 
-    if (xet_hub_ops_is(doc, "key", "lfsFile")) {
+    rc = xet_hub_keys_check(value, xet_hub_ops_kinds[i].keys, &ops->refusal);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    switch (key[0]) {
+
+    case 'l':
         return xet_hub_ops_lfs(value, op);
-    }
 
-    if (xet_hub_ops_is(doc, "key", "file")) {
+    case 'f':
         return xet_hub_ops_inline(value, op, content);
+
+    case 'c':
+        return xet_hub_ops_path(value, op);
+
+    default:
+        break;
     }
 
-    if (xet_hub_ops_is(doc, "key", "deletedFile")
-        || xet_hub_ops_is(doc, "key", "deletedEntry"))
-    {
-        op->op = XET_HUB_DELETE;
-        return XET_OK;
-    }
+    op->op = XET_HUB_DELETE;
 
-    if (xet_hub_ops_is(doc, "key", "deletedFolder")) {
+    if (strcmp(key, "deletedFolder") == 0) {
         op->op = XET_HUB_DELETE_FOLDER;
-
-        if (op->path.len && op->path.data[op->path.len - 1] == '/') {
-            op->path.len--;
-        }
-
-        return XET_OK;
     }
 
-    return xet_hub_ops_is(doc, "key", "copyFile")
-           ? xet_hub_ops_path(value, op) : XET_HUB_OPERATION;
+    /* clients name a folder with or without a slash at the end */
+
+    if (op->path.len && op->path.data[op->path.len - 1] == '/') {
+        op->path.len--;
+    }
+
+    return XET_OK;
 }
 
 
@@ -343,10 +641,12 @@ xet_hub_ops_path(json_t *value, xet_hub_operation_t *op)
 
 
 static xet_status_t
-xet_hub_ops_batch(json_t *doc, xet_hub_operation_t *op)
+xet_hub_ops_batch(xet_hub_ops_t *ops, json_t *doc, xet_hub_operation_t *op)
 {
-    const char      *name;
-    xet_hub_text_t   kind;
+    const char           *name;
+    xet_status_t          rc;
+    xet_hub_text_t        kind;
+    const xet_hub_key_t  *keys;
 
     if (!xet_hub_ops_text(doc, "path", &op->path, SIZE_MAX)) {
         return XET_HUB_OPERATION;
@@ -354,19 +654,29 @@ xet_hub_ops_batch(json_t *doc, xet_hub_operation_t *op)
 
     if (xet_hub_ops_is(doc, "type", "deleteFile")) {
         op->op = XET_HUB_DELETE;
-        return XET_OK;
-    }
+        keys = xet_hub_keys_delete;
 
-    if (xet_hub_ops_is(doc, "type", "addFile")) {
+    } else if (xet_hub_ops_is(doc, "type", "addFile")) {
         op->op = XET_HUB_ADD;
-        return xet_hub_ops_put(doc, op);
-    }
+        keys = xet_hub_keys_add;
 
-    if (!xet_hub_ops_is(doc, "type", "copyFile")) {
+    } else if (xet_hub_ops_is(doc, "type", "copyFile")) {
+        op->op = XET_HUB_COPY;
+        keys = xet_hub_keys_copied;
+
+    } else {
         return XET_HUB_OPERATION;
     }
 
-    op->op = XET_HUB_COPY;
+    rc = xet_hub_keys_check(doc, keys, &ops->refusal);
+
+    if (rc != XET_OK || op->op == XET_HUB_DELETE) {
+        return rc;
+    }
+
+    if (op->op == XET_HUB_ADD) {
+        return xet_hub_ops_put(doc, op);
+    }
 
     if (!xet_hub_ops_text(doc, "sourceRepoType", &kind, XET_HUB_NAME_MAX)
         || !xet_hub_ops_text(doc, "sourceRepoId", &op->from,
@@ -437,7 +747,11 @@ xet_hub_file_parse(json_t *value, xet_hub_operation_t *op, uint8_t **content,
         return XET_HUB_OPERATION;
     }
 
-    rc = xet_hub_path_check(&op->path, refusal);
+    rc = xet_hub_keys_check(value, xet_hub_keys_file, refusal);
+
+    if (rc == XET_OK) {
+        rc = xet_hub_path_check(&op->path, refusal);
+    }
 
     return (rc == XET_OK) ? xet_hub_ops_inline(value, op, content) : rc;
 }

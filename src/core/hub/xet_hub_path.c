@@ -132,6 +132,29 @@ xet_hub_part_show(const xet_hub_text_t *part, xet_hub_refusal_t *refusal)
 }
 
 
+void
+xet_hub_refuse(xet_hub_refusal_t *refusal, const char *key, const char *wants)
+{
+    xet_hub_text_t  part;
+
+    part.data = (const uint8_t *) key;
+    part.len = strlen(key);
+
+    /* do not cut a character of UTF-8 */
+
+    if (part.len > XET_HUB_PART_MAX) {
+        part.len = XET_HUB_PART_MAX;
+
+        while ((part.data[part.len] & 0xc0) == 0x80) {
+            part.len--;
+        }
+    }
+
+    refusal->wants = wants;
+    xet_hub_part_show(&part, refusal);
+}
+
+
 static xet_hub_risk_e
 xet_hub_part_risk(const uint8_t *p, size_t len)
 {

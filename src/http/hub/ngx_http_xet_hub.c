@@ -85,6 +85,10 @@ ngx_http_xet_hub_enter(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         rc = ngx_http_xet_hub_open(r, does);
     }
 
+    if (rc == NGX_OK) {
+        rc = ngx_http_xet_hub_args_check(r, hub);
+    }
+
     return (rc == NGX_OK) ? ngx_http_xet_hub_names(r, hub) : rc;
 }
 

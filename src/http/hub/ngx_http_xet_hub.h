@@ -31,8 +31,7 @@ struct ngx_http_xet_hub_s {
     ngx_uint_t                       writes;   /* whether the route writes */
 
     /*
-     * the unsafe path in the body, for errors of XET_HUB_UNSAFE; NULL if no
-     * body was read
+     * the path or key that the body is refused for; NULL if no body was read
      */
     const xet_hub_refusal_t         *refusal;
 
@@ -62,6 +61,13 @@ ngx_http_xet_hub_t *ngx_http_xet_hub_create(ngx_http_request_t *r,
  */
 ngx_int_t ngx_http_xet_hub_enter(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, xet_scope_e does);
+
+/*
+ * ngx_http_xet_hub_args.c: checks that the route knows the arguments of the
+ * request.  Returns NGX_OK, or the result of the content handler.
+ */
+ngx_int_t ngx_http_xet_hub_args_check(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub);
 
 /*
  * ngx_http_xet_hub_path.c: gets the path below "xet_hub_base" as sent by the
@@ -110,7 +116,8 @@ void ngx_http_xet_hub_note(ngx_http_request_t *r, ngx_http_xet_hub_t *hub);
 
 /*
  * Sends an error found while parsing a body, like ngx_http_xet_error_status().
- * For XET_HUB_UNSAFE the message contains the unsafe part of the path.
+ * The message contains the unsafe part of the path for XET_HUB_UNSAFE, and the
+ * key for XET_HUB_KEY and XET_HUB_VALUE.
  */
 ngx_int_t ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status);
 
@@ -123,6 +130,8 @@ ngx_int_t ngx_http_xet_hub_deny(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
 ngx_int_t ngx_http_xet_hub_deny_status(ngx_http_request_t *r,
     xet_status_t status);
+ngx_int_t ngx_http_xet_hub_deny_key(ngx_http_request_t *r,
+    xet_status_t status, const xet_hub_refusal_t *refusal);
 
 /*
  * Sends the error for a caller with too many staged operations, see

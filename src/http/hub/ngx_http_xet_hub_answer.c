@@ -15,6 +15,8 @@
 
 static ngx_int_t ngx_http_xet_hub_unsafe(ngx_http_request_t *r,
     ngx_uint_t status, const xet_hub_refusal_t *refusal);
+static ngx_int_t ngx_http_xet_hub_named_key(ngx_http_request_t *r,
+    xet_status_t status, const xet_hub_refusal_t *refusal);
 static void ngx_http_xet_hub_why(ngx_http_request_t *r, ngx_str_t *message);
 static ngx_int_t ngx_http_xet_hub_upstream(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_hub_moved(ngx_http_request_t *r,
@@ -32,7 +34,37 @@ ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status)
         return ngx_http_xet_hub_unsafe(r, NGX_HTTP_BAD_REQUEST, refusal);
     }
 
+    if ((status == XET_HUB_KEY || status == XET_HUB_VALUE) && refusal) {
+        return ngx_http_xet_hub_named_key(r, status, refusal);
+    }
+
     return ngx_http_xet_error_status(r, status);
+}
+
+
+/* Sends an error that contains a key of the body, or an argument. */
+
+static ngx_int_t
+ngx_http_xet_hub_named_key(ngx_http_request_t *r, xet_status_t status,
+    const xet_hub_refusal_t *refusal)
+{
+    u_char  text[NGX_HTTP_XET_HUB_UNSAFE];
+
+    if (status == XET_HUB_KEY) {
+        *ngx_snprintf(text, sizeof(text) - 1,
+                      "Unknown key \"%*s\": this server would ignore it",
+                      refusal->len, refusal->part)
+            = '\0';
+
+    } else {
+        *ngx_snprintf(text, sizeof(text) - 1, "The key \"%*s\" %s",
+                      refusal->len, refusal->part, refusal->wants)
+            = '\0';
+    }
+
+    return ngx_http_xet_error_more(r, .core = status,
+                                   .status = NGX_HTTP_BAD_REQUEST,
+                                   .message = (char *) text);
 }
 
 
@@ -83,6 +115,19 @@ ngx_http_xet_hub_deny_status(ngx_http_request_t *r, xet_status_t status)
     return ngx_http_xet_hub_deny(r, xet_status_http(status),
                                  xet_status_code(status),
                                  xet_status_text(status));
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_deny_key(ngx_http_request_t *r, xet_status_t status,
+    const xet_hub_refusal_t *refusal)
+{
+    r->main->count++;
+
+    ngx_http_finalize_request(r, ngx_http_xet_hub_named_key(r, status,
+                                                            refusal));
+
+    return NGX_DONE;
 }
 
 

@@ -44,6 +44,8 @@ ngx_http_xet_hub_duplicate_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    hub->refusal = &d->target.refusal;
+
     return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_DUPLICATE_BODY,
                                  ngx_http_xet_hub_duplicate_parse,
                                  ngx_http_xet_hub_duplicate_read, d);

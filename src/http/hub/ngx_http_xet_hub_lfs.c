@@ -135,6 +135,7 @@ ngx_http_xet_hub_lfs_batch_handler(ngx_http_request_t *r,
     l->stream.type = NGX_HTTP_XET_HUB_LFS_TYPE;
 
     hub->state = l;
+    hub->refusal = &l->list.refusal;
 
     return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_LFS_BODY,
                                  ngx_http_xet_hub_lfs_parse,

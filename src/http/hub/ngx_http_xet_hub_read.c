@@ -23,9 +23,20 @@
 #define NGX_HTTP_XET_HUB_REF_TEXT   192
 
 
-/* A request that creates or deletes a branch or a tag. */
+/* What xet.hub_ref_put() does. */
+
+typedef enum {
+    NGX_HTTP_XET_HUB_REF_CREATE = 0,
+    NGX_HTTP_XET_HUB_REF_MOVE,         /* create, or move an existing one */
+    NGX_HTTP_XET_HUB_REF_KEEP,         /* create, or keep an existing one */
+    NGX_HTTP_XET_HUB_REF_DELETE
+} ngx_http_xet_hub_ref_e;
+
+
+/* A request that creates, changes or deletes a branch or a tag. */
 
 typedef struct {
+    xet_hub_ref_e             kind;
     xet_hub_ref_t             ref;
     ngx_str_t                 name;            /* "heads/main" */
     ngx_str_t                 rev;
@@ -56,12 +67,13 @@ static ngx_int_t ngx_http_xet_hub_list_arg(ngx_http_request_t *r,
 static ngx_int_t ngx_http_xet_hub_commits_headers(ngx_http_request_t *r,
     const ngx_http_xet_hub_answer_t *answer);
 static ngx_int_t ngx_http_xet_hub_named(ngx_http_request_t *r,
-    void (*done)(ngx_http_request_t *r, void *data));
+    xet_hub_ref_e kind, void (*done)(ngx_http_request_t *r, void *data));
 static void ngx_http_xet_hub_named_cleanup(void *data);
 static xet_status_t ngx_http_xet_hub_named_parse(void *data, u_char *text,
     size_t len);
 static void ngx_http_xet_hub_branch_read(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_hub_tag_read(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_hub_squash_read(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_hub_ref_put(ngx_http_request_t *r,
     ngx_http_xet_hub_named_t *n, const char *kind, const ngx_str_t *name);
 static ngx_int_t ngx_http_xet_hub_ref_check(ngx_http_request_t *r,
@@ -351,19 +363,32 @@ ngx_int_t
 ngx_http_xet_hub_branch_handler(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub)
 {
-    return ngx_http_xet_hub_named(r, ngx_http_xet_hub_branch_read);
+    return ngx_http_xet_hub_named(r, XET_HUB_REF_BRANCH,
+                                  ngx_http_xet_hub_branch_read);
 }
 
 
 ngx_int_t
 ngx_http_xet_hub_tag_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 {
-    return ngx_http_xet_hub_named(r, ngx_http_xet_hub_tag_read);
+    return ngx_http_xet_hub_named(r, XET_HUB_REF_TAG,
+                                  ngx_http_xet_hub_tag_read);
+}
+
+
+/* Replaces the commits of a branch by one commit with the same files. */
+
+ngx_int_t
+ngx_http_xet_hub_squash_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    return ngx_http_xet_hub_named(r, XET_HUB_REF_SQUASH,
+                                  ngx_http_xet_hub_squash_read);
 }
 
 
 static ngx_int_t
-ngx_http_xet_hub_named(ngx_http_request_t *r,
+ngx_http_xet_hub_named(ngx_http_request_t *r, xet_hub_ref_e kind,
     void (*done)(ngx_http_request_t *r, void *data))
 {
     ngx_http_xet_hub_named_t  *n;
@@ -373,6 +398,10 @@ ngx_http_xet_hub_named(ngx_http_request_t *r,
     if (n == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    n->kind = (r->method == NGX_HTTP_DELETE) ? XET_HUB_REF_DELETE : kind;
+
+    ngx_http_xet_hub_get(r)->refusal = &n->ref.refusal;
 
     return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_REF_BODY,
                                  ngx_http_xet_hub_named_parse, done, n);
@@ -393,7 +422,7 @@ ngx_http_xet_hub_named_parse(void *data, u_char *text, size_t len)
 {
     ngx_http_xet_hub_named_t *n = data;
 
-    return xet_hub_ref_parse(&n->ref, text, len);
+    return xet_hub_ref_parse(&n->ref, n->kind, text, len);
 }
 
 
@@ -406,11 +435,13 @@ ngx_http_xet_hub_branch_read(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_hub_named_t *n = data;
 
+    /* an empty branch starts at no commit */
+
     if (n->ref.start.data) {
         n->rev.data = (u_char *) n->ref.start.data;
         n->rev.len = n->ref.start.len;
 
-    } else {
+    } else if (!n->ref.empty) {
         ngx_str_set(&n->rev, "main");
     }
 
@@ -433,7 +464,7 @@ ngx_http_xet_hub_tag_read(ngx_http_request_t *r, void *data)
 
     hub = ngx_http_xet_hub_get(r);
 
-    if (r->method == NGX_HTTP_DELETE) {
+    if (n->kind == XET_HUB_REF_DELETE) {
         ngx_http_xet_hub_ref_put(r, n, "tags/", &hub->rev);
         return;
     }
@@ -450,15 +481,17 @@ static void
 ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
     const char *kind, const ngx_str_t *name)
 {
-    ngx_int_t            rc;
-    ngx_http_xet_hub_t  *hub;
+    ngx_int_t               rc;
+    ngx_http_xet_hub_t     *hub;
+    ngx_http_xet_hub_ref_e  does;
 
     hub = ngx_http_xet_hub_get(r);
 
     /* DELETE skips this check, because older versions allowed more names */
 
-    if (r->method != NGX_HTTP_DELETE) {
-        rc = ngx_http_xet_hub_ref_check(r, name, &n->rev);
+    if (n->kind != XET_HUB_REF_DELETE) {
+        rc = ngx_http_xet_hub_ref_check(r, name, n->ref.empty ? NULL
+                                                              : &n->rev);
 
         if (rc != NGX_DECLINED) {
             ngx_http_finalize_request(r, rc);
@@ -475,20 +508,47 @@ ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
     n->name.len = ngx_sprintf(n->name.data, "%s%V", kind, name)
                   - n->name.data;
 
-    if (r->method == NGX_HTTP_DELETE) {
-        ngx_str_null(&n->rev);
-    }
+    /* without a revision, "overwrite" leaves an existing branch unchanged */
+
+    does = (n->kind == XET_HUB_REF_DELETE) ? NGX_HTTP_XET_HUB_REF_DELETE
+           : !n->ref.overwrite ? NGX_HTTP_XET_HUB_REF_CREATE
+           : (n->ref.empty || n->ref.start.data) ? NGX_HTTP_XET_HUB_REF_MOVE
+           : NGX_HTTP_XET_HUB_REF_KEEP;
 
     ngx_http_xet_hub_wait(r,
         ngx_http_xet_query(r, hub_ref_put, ngx_http_xet_hub_added,
                            .asked = &hub->asked, .ref = n->name,
-                           .rev = n->rev, .over = 0));
+                           .rev = n->rev, .does = does, .who = hub->who));
+}
+
+
+static void
+ngx_http_xet_hub_squash_read(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_hub_named_t *n = data;
+
+    ngx_str_t            message;
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    ngx_str_set(&message, "Super-squash branch using Xet");
+
+    if (n->ref.message.len) {
+        message.data = (u_char *) n->ref.message.data;
+        message.len = n->ref.message.len;
+    }
+
+    ngx_http_xet_hub_wait(r,
+        ngx_http_xet_query(r, hub_squash, ngx_http_xet_hub_added,
+                           .asked = &hub->asked, .rev = hub->rev,
+                           .title = message, .who = hub->who));
 }
 
 
 /*
  * Returns NGX_DECLINED if the name and the revision are valid for a branch or
- * tag, else sends an error.
+ * tag, else sends an error; rev may be NULL.
  */
 
 static ngx_int_t
@@ -512,6 +572,6 @@ ngx_http_xet_hub_ref_check(ngx_http_request_t *r, const ngx_str_t *name,
     }
 
     return (name->data && xet_hub_ref_ok(name->data, name->len)
-            && xet_hub_rev_ok(rev->data, rev->len))
+            && (rev == NULL || xet_hub_rev_ok(rev->data, rev->len)))
            ? NGX_DECLINED : ngx_http_xet_error_status(r, XET_HUB_REV);
 }

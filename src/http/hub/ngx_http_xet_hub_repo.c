@@ -197,7 +197,7 @@ ngx_http_xet_hub_create_parse(void *data, u_char *text, size_t len)
 
     xet_status_t  rc;
 
-    rc = xet_hub_repo_parse(&c->repo, text, len);
+    rc = xet_hub_create_parse(&c->repo, text, len);
 
     return (rc == XET_OK) ? xet_hub_repo_files(&c->repo, &c->limits,
                                                ngx_http_xet_hub_initial_add,

@@ -100,6 +100,7 @@ ngx_http_xet_hub_resolve_row(ngx_http_request_t *r,
 static void
 ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc)
 {
+    xet_hub_text_t               part;
     ngx_http_xet_hub_t          *hub;
     ngx_http_xet_hub_resolve_t  *f;
 
@@ -126,6 +127,15 @@ ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc)
     {
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
+    }
+
+    if (f->file.answer.status == NGX_HTTP_OK
+        && xet_hub_path_risk(hub->path.data, hub->path.len, &part)
+           != XET_HUB_RISK_NONE)
+    {
+        f->file.answer.status = NGX_HTTP_NOT_FOUND;
+        ngx_str_set(&f->file.answer.code, "EntryNotFound");
+        ngx_str_set(&f->file.answer.message, "Entry not found");
     }
 
     rc = (f->file.answer.status == NGX_HTTP_OK)

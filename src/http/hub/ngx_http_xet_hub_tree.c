@@ -260,6 +260,7 @@ ngx_http_xet_hub_tree_send(ngx_http_request_t *r,
     xet_buf_t       *b;
     ngx_uint_t       i, n;
     xet_hub_node_t   node;
+    xet_hub_text_t   part;
 
     b = ngx_http_xet_hub_stream_part(r, &listed->stream,
                                      NGX_HTTP_XET_HUB_TREE_NODE, last);
@@ -282,7 +283,13 @@ ngx_http_xet_hub_tree_send(ngx_http_request_t *r,
             return;
         }
 
-        xet_hub_tree_add(&listed->tree, &node);
+        /* some clients download nothing if a path is unsafe */
+
+        if (xet_hub_path_risk(node.path.data, node.path.len, &part)
+            == XET_HUB_RISK_NONE)
+        {
+            xet_hub_tree_add(&listed->tree, &node);
+        }
     }
 
     if (last) {
@@ -306,6 +313,7 @@ ngx_http_xet_hub_paths_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     }
 
     hub->state = p;
+    hub->refusal = &p->list.refusal;
 
     if (ngx_http_xet_hub_stream_init(r, &p->listed.stream,
                                      ngx_http_xet_hub_paths_ask)

@@ -24,6 +24,7 @@ typedef struct {
     ngx_http_xet_hub_stream_t  stream;
     xet_hub_list_t             list;
     ngx_http_xet_hub_batch_t   batch;
+    ngx_http_xet_array_t       ignored;        /* 1: by a ".gitignore" */
     ngx_str_t                  rev;
     u_char                     oid[XET_HUB_OID_LEN];
 } ngx_http_xet_hub_preupload_t;
@@ -84,6 +85,7 @@ ngx_http_xet_hub_preupload_cleanup(void *data)
     ngx_http_xet_hub_preupload_t *p = data;
 
     ngx_http_xet_columns_destroy(&p->batch);
+    ngx_http_xet_array_destroy(&p->ignored);
 }
 
 
@@ -104,9 +106,11 @@ ngx_http_xet_hub_preupload_add(void *ctx, const xet_hub_operation_t *op)
 
     ngx_http_xet_array_bytes(&p->batch.paths, op->path.data, op->path.len);
     ngx_http_xet_array_int8(&p->batch.sizes, op->size);
+    ngx_http_xet_array_int8(&p->ignored, op->ignored);
 
-    return (p->batch.paths.failed || p->batch.sizes.failed) ? XET_NOMEM
-                                                            : XET_OK;
+    return (p->batch.paths.failed || p->batch.sizes.failed
+            || p->ignored.failed)
+           ? XET_NOMEM : XET_OK;
 }
 
 
@@ -130,7 +134,8 @@ ngx_http_xet_hub_preupload_ask(ngx_http_request_t *r)
                ngx_http_xet_hub_preupload_answered, .asked = &hub->asked,
                .rev = p->rev,
                .paths = { &p->batch.paths, NGX_HTTP_XET_HUB_PREUPLOAD_PART },
-               .sizes = { &p->batch.sizes, NGX_HTTP_XET_HUB_PREUPLOAD_PART });
+               .sizes = { &p->batch.sizes, NGX_HTTP_XET_HUB_PREUPLOAD_PART },
+               .ignored = { &p->ignored, NGX_HTTP_XET_HUB_PREUPLOAD_PART });
 }
 
 

@@ -260,7 +260,13 @@ test_commits(void)
                  XET_HUB_PATH);
     test_refused("a copy of no revision", 0,
                  LINE("copyFile", "\"path\":\"a\",\"srcPath\":\"b\","
-                      "\"srcRevision\":1"), XET_HUB_OPERATION);
+                      "\"srcRevision\":1"), XET_HUB_VALUE);
+    test_refused("an unknown key", 0,
+                 LINE("deletedFile", "\"path\":\"a\",\"x\":1"),
+                 XET_HUB_KEY);
+    test_refused("an unknown key in a batch", 1,
+                 "{\"type\":\"deleteFile\",\"path\":\"a\",\"x\":1}",
+                 XET_HUB_KEY);
     test_refused("a copy of a revision that climbs", 0,
                  LINE("copyFile", "\"path\":\"a\",\"srcPath\":\"b\","
                       "\"srcRevision\":\"../x\""), XET_HUB_OPERATION);
@@ -312,6 +318,48 @@ test_commits(void)
 }
 
 
+/* Tests commits that are one object, as OpenDAL writes them. */
+
+static void
+test_objects(void)
+{
+    test_body("object", 0,
+        "{\"summary\":\"s\",\"description\":\"d\",\"files\":[{\"path\":"
+        "\"a\",\"content\":\"aGk=\",\"encoding\":\"base64\"},{\"path\":"
+        "\"b\",\"content\":\"t\"}],\"lfsFiles\":[{\"path\":\"c\",\"oid\":\""
+        SHA "\",\"algo\":\"sha256\",\"size\":5}],\"deletedFiles\":[{"
+        "\"path\":\"d\"}],\"deletedFolders\":[{\"path\":\"e/\"}]}",
+        "header [s/d/];folder e;delete d;inline a[hi];inline b[t];"
+        "lfs c[11/5];");
+
+    test_body("object on many lines", 0,
+        "{\n  \"summary\": \"s\",\r\n\n  \"deletedFiles\": [\n"
+        "    { \"path\": \"a\" },\n    { \"path\": \"b\" }\n  ]\n}\n\n",
+        "header [s//];delete a;delete b;");
+
+    test_body("object without operations", 0, "\n{\"summary\":\"s\"}\n",
+        "header [s//];");
+
+    test_refused("two objects", 0,
+                 "{\"summary\":\"s\"}\n{\"summary\":\"s\"}",
+                 XET_HUB_OPERATION);
+    test_refused("a line after an object", 0,
+                 "{\"summary\":\"s\"}\n{\"key\":\"deletedFile\","
+                 "\"value\":{\"path\":\"a\"}}", XET_HUB_OPERATION);
+    test_refused("an object after a header", 0, HEAD "{\"summary\":\"s\"}",
+                 XET_HUB_OPERATION);
+    test_refused("an object in a batch", 1, "{\"summary\":\"s\"}",
+                 XET_HUB_OPERATION);
+    test_refused("an object that ends early", 0, "{\n\"summary\":\"s\"",
+                 XET_HUB_OPERATION);
+    test_refused("an object with an unknown key", 0,
+                 "{\"summary\":\"s\",\"x\":1}", XET_HUB_KEY);
+    test_refused("an object with an unsafe path", 0,
+                 "{\"summary\":\"s\",\"files\":[{\"path\":\"con\","
+                 "\"content\":\"\"}]}", XET_HUB_UNSAFE);
+}
+
+
 /*
  * Checks that a line of the maximum length is accepted, and a longer one
  * rejected.
@@ -324,14 +372,14 @@ test_long(void)
     size_t        head, len;
     test_seen_t   s;
 
-    static const char  front[] = "{\"key\":\"deletedFile\",\"value\":{\"x\":\"";
-    static const char  back[] = "\",\"path\":\"a\"}}";
+    static const char  front[] = "{\"key\":\"deletedFile\",\"value\":{";
+    static const char  back[] = "\"path\":\"a\"}}";
 
     head = strlen(HEAD);
     len = head + XET_HUB_LINE_MAX + 2;
     body = malloc(len);
 
-    memset(body, 'x', len);
+    memset(body, ' ', len);
     memcpy(body, HEAD, head);
     memcpy(body + head, front, sizeof(front) - 1);
     memcpy(body + head + XET_HUB_LINE_MAX - (sizeof(back) - 1), back,
@@ -421,7 +469,15 @@ test_repos(void)
         { "{\"name\":\"o/m\",\"private\":true}", "model o/m 1" },
         { "{}", "invalid_body" },
         { "", "invalid_body" },
-        { "{\"name\":\"m\",\"type\":\"x\"}", "invalid_body" },
+        { "{\"name\":\"m\",\"type\":\"x\"}", "unsupported_value" },
+        { "{\"name\":\"m\",\"gated\":false}", "model -/m -1" },
+        { "{\"name\":\"m\",\"gated\":\"auto\"}", "unsupported_value" },
+        { "{\"name\":\"m\",\"license\":null}", "model -/m -1" },
+        { "{\"name\":\"m\",\"license\":\"mit\"}", "unsupported_value" },
+        { "{\"name\":\"m\",\"privat\":true}", "unknown_key" },
+        { "{\"name\":\"m\",\"private\":\"yes\"}", "unsupported_value" },
+        { "{\"name\":\"m\",\"private\":true,\"visibility\":\"public\"}",
+          "unsupported_value" },
         { "{\"name\":\"a--b\"}", "invalid_name" },
         { "{\"name\":\"m\",\"files\":[]}", "model -/m -1" },
         { "{\"name\":\"m\",\"files\":[{}]}", "model -/m -1" },
@@ -430,8 +486,8 @@ test_repos(void)
     };
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        rc = xet_hub_repo_parse(&r, (const uint8_t *) rows[i].body,
-                                strlen(rows[i].body));
+        rc = xet_hub_create_parse(&r, (const uint8_t *) rows[i].body,
+                                  strlen(rows[i].body));
 
         if (rc == XET_OK) {
             snprintf(text, sizeof(text), "%s %.*s/%.*s %d",
@@ -457,7 +513,7 @@ test_repos(void)
 static void
 test_lists(void)
 {
-    char             form[] = "paths=a%20b&paths=c+d&x=y&paths=&expand=True";
+    char             form[] = "paths=a%20b&paths=c+d&paths=&expand=True";
     char             bad[] = "paths=%4";
     test_seen_t      s;
     xet_hub_list_t   l;
@@ -588,10 +644,10 @@ test_copies(void)
           "dataset o/m 2" },
         { "{\"target\":{\"name\":\"m\"},\"files\":[]}", "model -/m 0" },
         { "{\"target\":{\"name\":\"o/m\"}}", "invalid_body" },
-        { "{\"target\":\"o/m\",\"files\":[]}", "invalid_body" },
+        { "{\"target\":\"o/m\",\"files\":[]}", "unsupported_value" },
         { "{\"target\":{\"name\":\"..\"},\"files\":[]}", "invalid_name" },
         { "{\"target\":{\"type\":\"kernel\",\"name\":\"o/m\"},"
-          "\"files\":[]}", "invalid_body" },
+          "\"files\":[]}", "unsupported_value" },
         { "{\"target\":{\"name\":\"o/m\"},\"files\":[{\"xetHash\":\"" SHA
           "\"}]}", "invalid_body" },
         { "{\"target\":{\"name\":\"o/m\"},\"files\":[{\"xetHash\":\"ab\","
@@ -630,6 +686,7 @@ int
 main(void)
 {
     test_commits();
+    test_objects();
     test_long();
     test_limits_kept();
     test_repos();
