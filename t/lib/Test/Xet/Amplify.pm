@@ -99,6 +99,7 @@ my %ceilings = (
 		buffers => 80_000, held => 1500 },
 	'PUT api/lfs/:rev' => { statements => 8, buffers => 4000 },
 	'GET chunks/:prefix/:hash' => { buffers => 1500 },
+	'GET chunk/:prefix/:hash' => { buffers => 1500 },
 	'POST files' => { statements => 8, buffers => 2000 },
 
 	# refused: the xorb or file is missing, or the caller may not read it
