@@ -293,7 +293,8 @@ CREATE TABLE xet.repos (
 -- subject is the user who put the file into the repo; files have no owner.
 -- sha256 is the digest that an upload to the repo claims for the file: a
 -- commit of the Hub names its files by this digest.  The claim counts for this
--- repo only, and the server proves it before a commit uses it.
+-- repo only, and the server proves it before a commit uses it.  kept is true if
+-- the LFS API has acknowledged the file: it stays even if no commit uses it.
 
 CREATE TABLE xet.repo_files (
     repo_id      bigint      NOT NULL REFERENCES xet.repos ON DELETE CASCADE,
@@ -303,6 +304,7 @@ CREATE TABLE xet.repo_files (
     listed_file  bigint,
     subject      bytea,
     sha256       bytea,
+    kept         boolean     NOT NULL DEFAULT false,
 
     PRIMARY KEY (file_id, repo_id),
     CHECK (public_file = file_id),

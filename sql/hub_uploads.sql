@@ -3,10 +3,10 @@
 
 
 -- Removes files from repos if their rows in xet.hub_loose are older than age,
--- and no path refers to them.  Up to "most" entries are locked first: a commit
--- of such a file locks its entry, too, and the statement after the lock sees
--- that commit.  Returns the number of reviewed rows.  Also deletes old staged
--- rows.
+-- no path refers to them, and the LFS API has not acknowledged them.  Up to
+-- "most" entries are locked first: a commit of such a file locks its entry,
+-- too, and the statement after the lock sees that commit.  Returns the number
+-- of reviewed rows.  Also deletes old staged rows.
 
 CREATE FUNCTION xet.hub_sweep(age interval, most integer)
     RETURNS bigint
@@ -41,6 +41,7 @@ BEGIN
      USING unnest(repos, files) AS d(repo_id, file_id), xet.repos r,
            xet.files f, xet.hub_repos h
      WHERE rf.repo_id = d.repo_id AND rf.file_id = d.file_id
+       AND NOT rf.kept
        AND r.id = d.repo_id AND f.id = d.file_id
        AND h.store = CASE WHEN r.name ~ '^_hub/[0-9]{1,18}$'
                           THEN substr(r.name, 6)::bigint END
@@ -280,6 +281,58 @@ AS $$
                                                 u.sha256) c
                           WHERE c.proven IS NULL OR c.proven = u.sha256
                           LIMIT 1) f;
+$$;
+
+
+-- Keeps the files of a repo that have these SHA-256, even if no path refers to
+-- them, and returns the SHA-256 of these files.  If claimed is true, the
+-- SHA-256 need not be proven.  If a sweep has locked one of these files, this
+-- function waits; it does not return files that the sweep removes.
+
+CREATE FUNCTION xet.hub_keep(store text, digests bytea[], claimed boolean)
+    RETURNS TABLE (sha256 bytea)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    repo  bigint;
+    ids   bigint[];
+BEGIN
+    SELECT r.id INTO repo FROM xet.repos r WHERE r.name = $1;
+
+    SELECT array_agg(DISTINCT f.id) INTO ids
+      FROM unnest($2) AS u(sha256)
+     CROSS JOIN LATERAL (SELECT c.id, c.proven
+                           FROM xet.hub_claimed(repo, u.sha256) c
+                          LIMIT 1) f
+     WHERE f.proven = u.sha256 OR ($3 AND f.proven IS NULL);
+
+    IF ids IS NULL THEN
+        RETURN;
+    END IF;
+
+    UPDATE xet.repo_files rf SET kept = true
+      FROM (SELECT k.repo_id, k.file_id
+              FROM unnest(ids) AS u(id)
+             CROSS JOIN LATERAL (SELECT k.repo_id, k.file_id
+                                   FROM xet.repo_files k
+                                  WHERE k.repo_id = repo AND k.file_id = u.id
+                                    AND NOT k.kept
+                                    FOR UPDATE) k
+             ORDER BY u.id) d
+     WHERE rf.repo_id = d.repo_id AND rf.file_id = d.file_id;
+
+    RETURN QUERY
+    SELECT u.sha256
+      FROM unnest($2) WITH ORDINALITY AS u(sha256, i)
+     CROSS JOIN LATERAL (SELECT c.id, c.proven
+                           FROM xet.hub_claimed(repo, u.sha256) c
+                          LIMIT 1) f
+     WHERE (f.proven = u.sha256 OR ($3 AND f.proven IS NULL))
+       AND EXISTS (SELECT FROM xet.repo_files k
+                    WHERE k.repo_id = repo AND k.file_id = f.id AND k.kept)
+     ORDER BY u.i;
+END;
 $$;
 
 

@@ -130,6 +130,8 @@ my %one = (
 		'main', @other ],
 	hub_known => sub { "'_hub/1', ARRAY[public.digest(7),"
 		. ' public.digest(8)]' },
+	hub_keep => sub { "'_hub/1', ARRAY[public.digest(7),"
+		. ' public.digest(8)], true' },
 	hub_here => sub { "'_hub/1', ARRAY[public.digest(7),"
 		. ' public.digest(8)]' },
 	hub_stage => [ sub { staged(2, 'NULL::bytea', 'public.digest(7)',

@@ -296,7 +296,7 @@ is($t->get("/me/b/resolve/$_/same")->{body}, "of $_", "$_ has its own")
 # a file that the collector deletes before its commit
 
 my $data = 'to be collected';
-my $oid = lfs_put('m', $data);
+my $oid = loose_put('m', $data);
 
 $t->sql("UPDATE xet.hub_loose SET since = now() - interval '2 days'");
 $t->sql('SELECT xet.sweep()');
@@ -306,7 +306,7 @@ my $r = commit('m', lfs_line('late', $oid, length $data));
 is($r->{status}, 400, 'collected before the commit');
 like($r->json()->{error}, qr/was not uploaded/, 'is told so');
 
-$oid = lfs_put('m', $data);
+$oid = loose_put('m', $data);
 
 {
 	my $session = $t->pg_session();
@@ -609,6 +609,17 @@ sub lfs_put {
 	$r = $t->put($href =~ s!^http://[^/]+!!r, $data);
 
 	die $r->summary() if $r->{status} != 200;
+
+	return $oid;
+}
+
+# Uploads a file as without LFS, which would keep the file.
+
+sub loose_put {
+	my $oid = lfs_put(@_);
+
+	$t->sql('UPDATE xet.repo_files SET kept = false'
+		. " WHERE sha256 = '\\x$oid'");
 
 	return $oid;
 }

@@ -407,4 +407,14 @@ ngx_int_t ngx_http_xet_hub_read(ngx_http_request_t *r, size_t max,
     void (*done)(ngx_http_request_t *r, void *data), void *data);
 
 
+/*
+ * ngx_http_xet_hub_lfs_object.c: sets *url to a URL that permits to download
+ * an object of a repo, or with "writes" to upload and to verify it.  Returns
+ * NGX_OK or NGX_ERROR.
+ */
+ngx_int_t ngx_http_xet_hub_lfs_url(ngx_http_request_t *r, ngx_pool_t *pool,
+    const u_char *sha256, const ngx_str_t *store, ngx_uint_t writes,
+    ngx_str_t *url);
+
+
 #endif /* _NGX_HTTP_XET_HUB_H_INCLUDED_ */

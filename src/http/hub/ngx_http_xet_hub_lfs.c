@@ -1,18 +1,19 @@
 
 /*
- * LFS transfers, for git-lfs and for clients of a Hub that do not support Xet.
+ * LFS batches, for git-lfs and for clients of a Hub that do not support Xet.
  *
- *     batch   handler -> body -> permission -> look-up of the objects
- *             (PostgreSQL) -> a URL for each object that needs a transfer
- *             -> the next part of the objects ...
- *     put     checks the URL's signature -> stores the file like PUT files
- *     get     checks the URL's signature -> finds the file by SHA-256
- *             -> sends its bytes
+ *     handler -> body -> permission -> look-up of the objects (PostgreSQL)
+ *     -> a URL for each object that needs a transfer -> the next part of the
+ *     objects ...
  *
- * Clients upload objects without any authentication header.  So the URL itself
- * grants access to one object of one repo, for the lifetime of a token.  An
- * upload that requests the transfer "xet" gets a token for the repo instead of
- * a URL.
+ * ngx_http_xet_hub_lfs_object.c serves these URLs.  An upload that requests the
+ * transfer "xet" gets a token for the repo instead of a URL, and a URL to
+ * verify afterwards that the object has arrived.
+ *
+ * An object that the repo has already counts as acknowledged: it is kept as if
+ * it was sent now (xet.hub_keep()).  An object with an unproven SHA-256 does
+ * not exist yet for an upload.  For a download it does: the request for the
+ * object proves the SHA-256.
  *
  * Memory of a batch: its objects, from a body of at most 1 MiB, and one part
  * of the response, with NGX_HTTP_XET_HUB_LFS_PART objects
@@ -26,15 +27,10 @@
 #include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_upload.h"
 
-#include <openssl/crypto.h>
-#include <openssl/hmac.h>
 
-
-#define NGX_HTTP_XET_HUB_LFS_BODY   (1024 * 1024)
-#define NGX_HTTP_XET_HUB_LFS_PART   256            /* objects in a part */
-#define NGX_HTTP_XET_HUB_LFS_LABEL  "xet hub lfs 1"
-#define NGX_HTTP_XET_HUB_LFS_MAC    32
-#define NGX_HTTP_XET_HUB_LFS_TYPE   "application/vnd.git-lfs+json"
+#define NGX_HTTP_XET_HUB_LFS_BODY  (1024 * 1024)
+#define NGX_HTTP_XET_HUB_LFS_PART  256             /* objects in a part */
+#define NGX_HTTP_XET_HUB_LFS_TYPE  "application/vnd.git-lfs+json"
 
 
 /* An object that a client wants to upload or download. */
@@ -61,16 +57,6 @@ typedef struct {
 } ngx_http_xet_hub_lfs_t;
 
 
-/* The signed values in the URL of an object. */
-
-typedef struct {
-    u_char                  sha256[XET_HUB_SHA256_LEN];
-    ngx_str_t               store;
-    ngx_http_xet_array_t    digest;
-    ngx_http_xet_reader_t  *reader;
-} ngx_http_xet_hub_lfs_url_t;
-
-
 static void ngx_http_xet_hub_lfs_cleanup(void *data);
 static xet_status_t ngx_http_xet_hub_lfs_parse(void *data, u_char *text,
     size_t len);
@@ -92,26 +78,6 @@ static ngx_int_t ngx_http_xet_hub_lfs_object(ngx_http_request_t *r,
     ngx_http_xet_hub_object_t *o);
 static ngx_int_t ngx_http_xet_hub_lfs_token(ngx_http_request_t *r,
     ngx_http_xet_hub_lfs_t *l, ngx_str_t *header);
-static ngx_int_t ngx_http_xet_hub_lfs_url(ngx_http_request_t *r,
-    ngx_pool_t *pool, const u_char *sha256, const ngx_str_t *store,
-    ngx_uint_t writes, ngx_str_t *url);
-static ngx_int_t ngx_http_xet_hub_lfs_mac(ngx_pool_t *pool,
-    const u_char *key, const u_char *sha256, const ngx_str_t *store,
-    ngx_uint_t writes, uint64_t expires, u_char *mac);
-static xet_status_t ngx_http_xet_hub_lfs_signed(ngx_http_request_t *r,
-    ngx_http_xet_hub_lfs_url_t *u, ngx_uint_t writes, uint64_t expires,
-    const u_char *given);
-static ngx_int_t ngx_http_xet_hub_lfs_check(ngx_http_request_t *r,
-    ngx_http_xet_hub_t *hub, ngx_uint_t writes,
-    ngx_http_xet_hub_lfs_url_t **url);
-static void ngx_http_xet_hub_lfs_url_cleanup(void *data);
-static void ngx_http_xet_hub_lfs_taken(ngx_http_request_t *r, ngx_int_t rc,
-    xet_status_t status, ngx_http_xet_ingest_result_t *result);
-static void ngx_http_xet_hub_lfs_found(ngx_http_request_t *r, ngx_int_t rc);
-static void ngx_http_xet_hub_lfs_opened(ngx_http_request_t *r, void *data,
-    xet_status_t status);
-static ngx_int_t ngx_http_xet_hub_lfs_content(ngx_http_request_t *r,
-    ngx_http_xet_hub_lfs_url_t *u);
 
 
 ngx_int_t
@@ -281,6 +247,14 @@ ngx_http_xet_hub_lfs_ask(ngx_http_request_t *r)
 
     l = ngx_http_xet_hub_get(r)->state;
 
+    if (l->list.upload) {
+        return ngx_http_xet_query(r, hub_keep, ngx_http_xet_hub_lfs_looked,
+                                  .store = l->store,
+                                  .digests = { &l->sha256,
+                                               NGX_HTTP_XET_HUB_LFS_PART },
+                                  .claimed = 0);
+    }
+
     return ngx_http_xet_query(r, hub_known, ngx_http_xet_hub_lfs_looked,
                               .store = l->store,
                               .digests = { &l->sha256,
@@ -313,18 +287,17 @@ ngx_http_xet_hub_lfs_looked(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/*
- * Marks the objects that exist; the rows are in the order of the objects.  An
- * object with an unproven SHA-256 counts as existing for an upload, because the
- * commit will prove the SHA-256, but not for a download.
- */
+/* Marks the objects that exist; the rows are in the order of the objects. */
 
 static ngx_int_t
 ngx_http_xet_hub_lfs_marked(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l)
 {
+    u_char                        sha256[XET_HUB_SHA256_LEN];
+    ngx_int_t                     rc;
     ngx_uint_t                    i, k, n;
     ngx_http_xet_query_t         *q;
-    ngx_http_xet_hub_known_row_t  row;
+    ngx_http_xet_hub_keep_row_t   kept;
+    ngx_http_xet_hub_known_row_t  known;
 
     q = ngx_http_xet_ctx_of(r)->query;
     n = ngx_http_xet_query_rows(q);
@@ -332,20 +305,28 @@ ngx_http_xet_hub_lfs_marked(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l)
 
     for (i = 0; i < n; i++) {
 
-        if (ngx_http_xet_row_hub_known(q->res, i, &row) != NGX_OK) {
+        if (l->list.upload) {
+            rc = ngx_http_xet_row_hub_keep(q->res, i, &kept);
+            ngx_memcpy(sha256, kept.sha256, XET_HUB_SHA256_LEN);
+
+        } else {
+            rc = ngx_http_xet_row_hub_known(q->res, i, &known);
+            ngx_memcpy(sha256, known.sha256, XET_HUB_SHA256_LEN);
+        }
+
+        if (rc != NGX_OK) {
             return NGX_ERROR;
         }
 
         while (k < l->n
-               && ngx_memcmp(l->objects[k].sha256, row.sha256,
-                             XET_HUB_SHA256_LEN)
+               && ngx_memcmp(l->objects[k].sha256, sha256, XET_HUB_SHA256_LEN)
                   != 0)
         {
             k++;
         }
 
         if (k < l->n) {
-            l->objects[k++].known = row.proven || l->list.upload;
+            l->objects[k++].known = 1;
         }
     }
 
@@ -415,10 +396,11 @@ ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,
     ngx_http_xet_hub_lfs_t *l, ngx_http_xet_hub_object_t *o)
 {
     u_char       text[2 * XET_HUB_SHA256_LEN];
-    ngx_str_t    url, header;
+    ngx_str_t    url, header, verify;
     xet_json_t  *j;
 
     j = &l->json;
+    ngx_str_null(&verify);
 
     (void) ngx_hex_dump(text, o->sha256, XET_HUB_SHA256_LEN);
 
@@ -445,7 +427,11 @@ ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,
 
         if (l->list.upload && l->list.xet) {
 
-            if (ngx_http_xet_hub_lfs_token(r, l, &header) != NGX_OK) {
+            if (ngx_http_xet_hub_lfs_token(r, l, &header) != NGX_OK
+                || ngx_http_xet_hub_lfs_url(r, pool, o->sha256, &l->store, 1,
+                                            &verify)
+                   != NGX_OK)
+            {
                 return NGX_ERROR;
             }
 
@@ -466,6 +452,14 @@ ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,
         xet_json_key(j, "header");
         xet_json_number(j, header.data, header.len);
         xet_json_object_end(j);
+
+        if (verify.len) {
+            xet_json_key(j, "verify");
+            xet_json_object_begin(j);
+            xet_json_put_string(j, "href", verify.data, verify.len);
+            xet_json_object_end(j);
+        }
+
         xet_json_object_end(j);
     }
 
@@ -526,333 +520,4 @@ ngx_http_xet_hub_lfs_token(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l,
                                  &hub->asked.owner, &hub->asked.name) - p;
 
     return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_xet_hub_lfs_url(ngx_http_request_t *r, ngx_pool_t *pool,
-    const u_char *sha256, const ngx_str_t *store, ngx_uint_t writes,
-    ngx_str_t *url)
-{
-    u_char                     mac[NGX_HTTP_XET_HUB_LFS_MAC];
-    u_char                    *p;
-    uint64_t                   expires;
-    ngx_http_xet_hub_t        *hub;
-    ngx_http_xet_main_conf_t  *xmcf;
-
-    hub = ngx_http_xet_hub_get(r);
-    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
-    expires = ngx_http_xet_hub_until(r);
-
-    p = ngx_pnalloc(pool, hub->base.len + store->len + 256);
-
-    if (p == NULL
-        || ngx_http_xet_hub_lfs_mac(pool, xmcf->lfs_keys.elts, sha256, store,
-                                    writes, expires, mac)
-           != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    url->data = p;
-
-    p = ngx_sprintf(p, "%V/api/lfs/", &hub->base);
-    p = ngx_hex_dump(p, (u_char *) sha256, XET_HUB_SHA256_LEN);
-    p = ngx_sprintf(p, "?r=%V&e=%uL&s=", store, expires);
-    p = ngx_hex_dump(p, mac, sizeof(mac));
-
-    url->len = p - url->data;
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_xet_hub_lfs_mac(ngx_pool_t *pool, const u_char *key,
-    const u_char *sha256, const ngx_str_t *store, ngx_uint_t writes,
-    uint64_t expires, u_char *mac)
-{
-    u_char        *text, *p, full[EVP_MAX_MD_SIZE];
-    unsigned int   len;
-
-    /*
-     * only the last field has a variable length, so the input of the MAC is
-     * unambiguous
-     */
-
-    text = ngx_pnalloc(pool, sizeof(NGX_HTTP_XET_HUB_LFS_LABEL)
-                                + XET_HUB_SHA256_LEN + 9 + store->len);
-    if (text == NULL) {
-        return NGX_ERROR;
-    }
-
-    p = ngx_cpymem(text, NGX_HTTP_XET_HUB_LFS_LABEL,
-                   sizeof(NGX_HTTP_XET_HUB_LFS_LABEL));
-    p = ngx_cpymem(p, sha256, XET_HUB_SHA256_LEN);
-    *p++ = writes ? 1 : 0;
-    xet_put_u64(p, expires);
-    p = ngx_cpymem(p + 8, store->data, store->len);
-
-    if (HMAC(EVP_sha256(), key, XET_KEY_LEN, text, p - text, full, &len)
-        == NULL)
-    {
-        return NGX_ERROR;
-    }
-
-    ngx_memcpy(mac, full, NGX_HTTP_XET_HUB_LFS_MAC);
-
-    return NGX_OK;
-}
-
-
-/*
- * Checks the signature of a URL, which this server or another node with the
- * same keys has issued.  The first key signs new URLs.  Signatures by the other
- * keys, which are older, stay valid.
- */
-
-static xet_status_t
-ngx_http_xet_hub_lfs_signed(ngx_http_request_t *r,
-    ngx_http_xet_hub_lfs_url_t *u, ngx_uint_t writes, uint64_t expires,
-    const u_char *given)
-{
-    u_char                     mac[NGX_HTTP_XET_HUB_LFS_MAC];
-    ngx_uint_t                 i;
-    ngx_http_xet_main_conf_t  *xmcf;
-
-    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
-
-    for (i = 0; i < xmcf->lfs_keys.n; i++) {
-
-        if (ngx_http_xet_hub_lfs_mac(r->pool,
-                                     xmcf->lfs_keys.elts + i * XET_KEY_LEN,
-                                     u->sha256, &u->store, writes, expires,
-                                     mac)
-            != NGX_OK)
-        {
-            return XET_NOMEM;
-        }
-
-        if (CRYPTO_memcmp(mac, given, sizeof(mac)) == 0) {
-            return (expires < (uint64_t) ngx_time()) ? XET_SIGN_EXPIRED
-                                                     : XET_OK;
-        }
-    }
-
-    return XET_SIGN_MISMATCH;
-}
-
-
-/*
- * Checks the URL of an object.  Returns NGX_OK, or the result of the content
- * handler if the signature is invalid.
- */
-
-static ngx_int_t
-ngx_http_xet_hub_lfs_check(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
-    ngx_uint_t writes, ngx_http_xet_hub_lfs_url_t **url)
-{
-    u_char                       given[NGX_HTTP_XET_HUB_LFS_MAC];
-    uint64_t                     expires;
-    ngx_str_t                    store, e, s;
-    xet_status_t                 status;
-    xet_hub_text_t               text;
-    ngx_http_xet_hub_lfs_url_t  *u;
-
-    u = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_lfs_url_t),
-                           ngx_http_xet_hub_lfs_url_cleanup);
-
-    if (u == NULL || ngx_http_xet_hub_arg(r, "r", &store) != NGX_OK
-        || ngx_http_xet_hub_arg(r, "e", &e) != NGX_OK
-        || ngx_http_xet_hub_arg(r, "s", &s) != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    text.data = s.data;
-    text.len = s.len;
-
-    if (!xet_hub_sha256_parse(u->sha256, &hub->match->args.target.rev)
-        || !xet_hub_sha256_parse(given, &text)
-        || !xet_get_decimal(e.data, e.len, &expires) || store.len == 0)
-    {
-        (void) ngx_http_xet_hub_deny_status(r, XET_SIGN_SYNTAX);
-        return NGX_DONE;
-    }
-
-    u->store = store;
-    status = ngx_http_xet_hub_lfs_signed(r, u, writes, expires, given);
-
-    if (status != XET_OK) {
-        (void) ngx_http_xet_hub_deny_status(r, status);
-        return NGX_DONE;
-    }
-
-    ngx_http_xet_ctx_of(r)->repo = store;
-    hub->state = u;
-    *url = u;
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_xet_hub_lfs_url_cleanup(void *data)
-{
-    ngx_http_xet_hub_lfs_url_t *u = data;
-
-    ngx_http_xet_array_destroy(&u->digest);
-}
-
-
-ngx_int_t
-ngx_http_xet_hub_lfs_put_handler(ngx_http_request_t *r,
-    ngx_http_xet_hub_t *hub)
-{
-    ngx_int_t                        rc;
-    ngx_http_xet_hub_lfs_url_t      *u;
-    ngx_http_xet_ingest_expected_t   expected;
-
-    rc = ngx_http_xet_hub_lfs_check(r, hub, 1, &u);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    rc = ngx_http_xet_limit_upload(r);
-
-    if (rc != NGX_DECLINED) {
-        return rc;
-    }
-
-    ngx_memzero(&expected, sizeof(ngx_http_xet_ingest_expected_t));
-
-    expected.has_sha256 = 1;
-    ngx_memcpy(expected.sha256, u->sha256, XET_HUB_SHA256_LEN);
-
-    return ngx_http_xet_ingest(r, &expected, ngx_http_xet_hub_lfs_taken);
-}
-
-
-static void
-ngx_http_xet_hub_lfs_taken(ngx_http_request_t *r, ngx_int_t rc,
-    xet_status_t status, ngx_http_xet_ingest_result_t *result)
-{
-    rc = (rc == NGX_OK) ? ngx_http_xet_send_literal(r, "{}")
-         : (rc == NGX_DECLINED) ? ngx_http_xet_error_status(r, status)
-         : ngx_http_xet_query_error(r, rc);
-
-    ngx_http_finalize_request(r, rc);
-}
-
-
-ngx_int_t
-ngx_http_xet_hub_lfs_get_handler(ngx_http_request_t *r,
-    ngx_http_xet_hub_t *hub)
-{
-    ngx_int_t                    rc;
-    ngx_http_xet_hub_lfs_url_t  *u;
-
-    rc = ngx_http_xet_hub_lfs_check(r, hub, 0, &u);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    ngx_http_xet_array_bytes(&u->digest, u->sha256, XET_HUB_SHA256_LEN);
-
-    if (u->digest.failed) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_xet_query_wait(r,
-               ngx_http_xet_query(r, hub_known, ngx_http_xet_hub_lfs_found,
-                                  .store = u->store,
-                                  .digests = { &u->digest, 1 }));
-}
-
-
-static void
-ngx_http_xet_hub_lfs_found(ngx_http_request_t *r, ngx_int_t rc)
-{
-    xet_status_t                  status;
-    ngx_http_xet_ctx_t           *ctx;
-    ngx_http_xet_hub_lfs_url_t   *u;
-    ngx_http_xet_hub_known_row_t  row;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    u = ngx_http_xet_hub_get(r)->state;
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_xet_row(r, hub_known, 0, &row);
-    }
-
-    if (rc == NGX_DECLINED || (rc == NGX_OK && !row.proven)) {
-        ngx_http_finalize_request(r,
-            ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "EntryNotFound",
-                               "Object does not exist"));
-        return;
-    }
-
-    if (rc != NGX_OK) {
-        ngx_http_xet_query_failed(r, rc);
-        return;
-    }
-
-    ctx->hash = *row.hash;
-    ngx_memcpy(u->sha256, row.sha256, XET_HUB_SHA256_LEN);
-
-    u->reader = ngx_http_xet_reader_create(r, u);
-
-    status = u->reader ? ngx_http_xet_reader_open(r, u->reader, &ctx->hash,
-                                                  ngx_http_xet_hub_lfs_opened)
-                       : XET_NOMEM;
-
-    if (status != XET_AGAIN) {
-        ngx_http_xet_hub_lfs_opened(r, u, status);
-    }
-}
-
-
-static void
-ngx_http_xet_hub_lfs_opened(ngx_http_request_t *r, void *data,
-    xet_status_t status)
-{
-    ngx_http_finalize_request(r,
-        (status == XET_OK) ? ngx_http_xet_hub_lfs_content(r, data)
-                           : ngx_http_xet_error_status(r, status));
-}
-
-
-static ngx_int_t
-ngx_http_xet_hub_lfs_content(ngx_http_request_t *r,
-    ngx_http_xet_hub_lfs_url_t *u)
-{
-    u_char                  *p;
-    ngx_http_xet_content_t   content;
-
-    p = ngx_pnalloc(r->pool, 2 * XET_HUB_SHA256_LEN + 2);
-
-    if (p == NULL
-        || ngx_http_xet_header(r, "Cache-Control", "private, no-cache")
-           != NGX_OK
-        || ngx_http_xet_header(r, "X-Content-Type-Options", "nosniff")
-           != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    content.etag.data = p;
-    content.etag.len = 2 * XET_HUB_SHA256_LEN + 2;
-
-    *p++ = '"';
-    p = ngx_hex_dump(p, u->sha256, XET_HUB_SHA256_LEN);
-    *p = '"';
-
-    content.reader = u->reader;
-    content.start = 0;
-    content.size = ngx_http_xet_reader_size(u->reader);
-    ngx_str_set(&content.type, "application/octet-stream");
-
-    return ngx_http_xet_content_send(r, &content);
 }

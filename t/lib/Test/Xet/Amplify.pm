@@ -466,6 +466,14 @@ sub hub_lfs_put {
 	return (path => $put, body => $data);
 }
 
+sub hub_lfs_verify {
+	my ($self) = @_;
+
+	my %put = $self->hub_lfs_put();
+
+	return (path => $put{path}, body => '{}');
+}
+
 sub hub_lfs_get {
 	my ($self) = @_;
 
