@@ -1,7 +1,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
-"""Operations of Apache OpenDAL, service "hf", with a repo and a dataset.  Prints
-a row for each (hub_row.py).
+"""Operations of Apache OpenDAL, service "hf", with a model and a dataset.
+Prints a row for each (hub_row.py).
 
     hub_opendal.py FOLDER
 """
