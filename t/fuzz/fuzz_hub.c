@@ -117,7 +117,7 @@ fuzz_ops(int bucket, const uint8_t *data, size_t size, size_t step,
 
 
 static void
-fuzz_route(const uint8_t *data, size_t size)
+fuzz_route(const uint8_t *data, size_t size, int bare)
 {
     size_t             i;
     uint8_t           *room;
@@ -131,9 +131,9 @@ fuzz_route(const uint8_t *data, size_t size)
 
     for (i = 0; i < sizeof(fuzz_forms) / sizeof(fuzz_forms[0]); i++) {
 
-        rc = xet_route_parse(fuzz_forms[i], data, size, room, &args);
+        rc = xet_route_parse(fuzz_forms[i], bare, data, size, room, &args);
 
-        if (!xet_route_match(fuzz_forms[i], data, size)) {
+        if (!xet_route_match(fuzz_forms[i], bare, data, size)) {
             check(rc == XET_HUB_PATH);
             continue;
         }
@@ -148,6 +148,7 @@ fuzz_route(const uint8_t *data, size_t size)
               || xet_hub_name_ok(t->name.data, t->name.len));
         check(t->rev.data == NULL || xet_hub_rev_ok(t->rev.data, t->rev.len));
         check(t->path.len == 0 || xet_hub_path_ok(t->path.data, t->path.len));
+        check(!bare || t->name.data == NULL);
     }
 
     free(room);
@@ -236,7 +237,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     switch (*data++ % 8) {
 
     case 0:
-        fuzz_route(data, size);
+        fuzz_route(data, size, 0);
+        fuzz_route(data, size, 1);
         break;
 
     case 1:

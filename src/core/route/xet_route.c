@@ -24,11 +24,12 @@ typedef struct {
     const uint8_t  *p;
     const uint8_t  *end;
     int             last;              /* the form has no later part */
+    int             bare;              /* repos are named without an owner */
 } xet_route_cut_t;
 
 
-static int xet_route_walk(const char *form, const uint8_t *raw, size_t len,
-    xet_route_args_t *args);
+static int xet_route_walk(const char *form, int bare, const uint8_t *raw,
+    size_t len, xet_route_args_t *args);
 static int xet_route_step(xet_route_cut_t *cut, const char *form, size_t n,
     xet_route_args_t *args);
 static int xet_route_part(xet_route_cut_t *cut, xet_hub_text_t *part);
@@ -74,16 +75,16 @@ static const struct {
 
 
 int
-xet_route_match(const char *form, const uint8_t *raw, size_t len)
+xet_route_match(const char *form, int bare, const uint8_t *raw, size_t len)
 {
     xet_route_args_t  args;
 
-    return xet_route_walk(form, raw, len, &args);
+    return xet_route_walk(form, bare, raw, len, &args);
 }
 
 
 xet_status_t
-xet_route_parse(const char *form, const uint8_t *raw, size_t len,
+xet_route_parse(const char *form, int bare, const uint8_t *raw, size_t len,
     uint8_t *room, xet_route_args_t *args)
 {
     xet_status_t       rc;
@@ -91,7 +92,7 @@ xet_route_parse(const char *form, const uint8_t *raw, size_t len,
 
     target = &args->target;
 
-    if (!xet_route_walk(form, raw, len, args)) {
+    if (!xet_route_walk(form, bare, raw, len, args)) {
         return XET_HUB_PATH;
     }
 
@@ -148,7 +149,7 @@ xet_route_parse(const char *form, const uint8_t *raw, size_t len,
 
 
 static int
-xet_route_walk(const char *form, const uint8_t *raw, size_t len,
+xet_route_walk(const char *form, int bare, const uint8_t *raw, size_t len,
     xet_route_args_t *args)
 {
     size_t            n;
@@ -159,6 +160,7 @@ xet_route_walk(const char *form, const uint8_t *raw, size_t len,
 
     cut.p = raw;
     cut.end = raw + len;
+    cut.bare = bare;
 
     for ( ;; ) {
         end = strchr(form, '/');
@@ -284,6 +286,11 @@ xet_route_type(xet_route_cut_t *cut, xet_route_args_t *args)
 static int
 xet_route_id(xet_route_cut_t *cut, xet_route_args_t *args)
 {
+    if (cut->bare) {
+        return args->target.kind != XET_HUB_BUCKET
+               && xet_route_owner(cut, args);
+    }
+
     return xet_route_owner(cut, args)
            && xet_route_part(cut, &args->target.name)
            && args->target.name.len;
@@ -310,7 +317,7 @@ xet_route_git(xet_route_cut_t *cut, xet_route_args_t *args)
 {
     xet_hub_text_t  *name;
 
-    name = &args->target.name;
+    name = cut->bare ? &args->target.owner : &args->target.name;
 
     if (!xet_route_repo(cut, args) || name->len < 5
         || memcmp(name->data + name->len - 4, ".git", 4) != 0)

@@ -40,20 +40,24 @@ typedef struct {
  *     :path    the rest of the path, maybe empty; only at the end of a form
  *     :root    only "/"
  *
+ * If bare is 1, :id, :repo and :git are a single part, and name stays NULL: a
+ * model such as "gpt2", whose name has no owner.  Buckets have no such names.
+ *
  * Any other part is a literal.  xet_route_parse() sets the kind of the repo to
  * bucket if the literal is "buckets".  This function accepts any text for
  * :hash, :prefix and :grant, even an empty one; xet_route_parse() checks :hash
  * and :prefix.
  */
-int xet_route_match(const char *form, const uint8_t *raw, size_t len);
+int xet_route_match(const char *form, int bare, const uint8_t *raw,
+    size_t len);
 
 /*
  * Parses the names in a path that matches the form.  Hub names are decoded into
  * room, a buffer of len bytes.  Errors for invalid names: XET_PREFIX,
  * XET_HASH_SYNTAX, XET_HUB_NAME, XET_HUB_REV, XET_HUB_PATH.
  */
-xet_status_t xet_route_parse(const char *form, const uint8_t *raw, size_t len,
-    uint8_t *room, xet_route_args_t *args);
+xet_status_t xet_route_parse(const char *form, int bare, const uint8_t *raw,
+    size_t len, uint8_t *room, xet_route_args_t *args);
 
 
 #endif /* _XET_ROUTE_H_INCLUDED_ */

@@ -249,14 +249,18 @@ ngx_http_xet_error_end(xet_json_t *j)
 /*
  * Counts and logs an error, and saves its code for $xet_audit, unless out of
  * memory.  Hub codes, which begin with a capital letter, are also sent in a
- * header.
+ * header.  Without this header, clients take a 404 for a failed connection, so
+ * a Hub sends it with each 404.
  */
 
 static ngx_int_t
 ngx_http_xet_error_note(ngx_http_request_t *r, const ngx_http_xet_error_t *e)
 {
-    ngx_http_xet_ctx_t  *ctx;
+    const char               *code;
+    ngx_http_xet_ctx_t       *ctx;
+    ngx_http_xet_loc_conf_t  *xlcf;
 
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
     ctx = ngx_http_xet_ctx(r);
 
     if (ctx) {
@@ -271,8 +275,18 @@ ngx_http_xet_error_note(ngx_http_request_t *r, const ngx_http_xet_error_t *e)
                       e->code, e->message);
     }
 
-    return (e->code[0] >= 'A' && e->code[0] <= 'Z')
-           ? ngx_http_xet_header(r, "X-Error-Code", e->code) : NGX_OK;
+    code = e->code;
+
+    if (code[0] < 'A' || code[0] > 'Z') {
+
+        if (e->status != NGX_HTTP_NOT_FOUND || !ngx_http_xet_of_hub(xlcf)) {
+            return NGX_OK;
+        }
+
+        code = (e->core == XET_NO_REPO) ? "RepoNotFound" : "EntryNotFound";
+    }
+
+    return ngx_http_xet_header(r, "X-Error-Code", code);
 }
 
 

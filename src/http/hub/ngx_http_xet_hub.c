@@ -93,6 +93,33 @@ ngx_http_xet_hub_enter(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 }
 
 
+/*
+ * There are no repos of the kind "kernels".  For clients such a repo must be
+ * missing: with another error they could not find out whether it exists.
+ */
+
+ngx_int_t
+ngx_http_xet_hub_no_route(ngx_http_request_t *r,
+    const ngx_http_xet_match_t *match)
+{
+    u_char  *p, *last;
+
+    p = match->path.data;
+    last = p + match->path.len;
+
+    if (last - p > 4 && ngx_memcmp(p, "/api", 4) == 0) {
+        p += 4;
+    }
+
+    if (last - p > 9 && ngx_memcmp(p, "/kernels/", 9) == 0) {
+        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
+                                  "Repository not found");
+    }
+
+    return ngx_http_xet_error_route(r, match->methods);
+}
+
+
 ngx_int_t
 ngx_http_xet_hub_open(ngx_http_request_t *r, xet_scope_e scope)
 {
@@ -138,6 +165,12 @@ ngx_http_xet_hub_names(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     hub->asked.owner.len = t->owner.len;
     hub->asked.name.data = (u_char *) t->name.data;
     hub->asked.name.len = t->name.len;
+
+    /* no repo here has an empty name, so xet.hub_find() finds none */
+
+    if (hub->match->bare) {
+        ngx_str_set(&hub->asked.name, "");
+    }
 
     if (t->rev.data) {
         hub->rev.data = (u_char *) t->rev.data;

@@ -62,6 +62,10 @@ ngx_http_xet_hub_t *ngx_http_xet_hub_create(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_hub_enter(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, xet_scope_e does);
 
+/* Responds to a request that matches no route, like a content handler. */
+ngx_int_t ngx_http_xet_hub_no_route(ngx_http_request_t *r,
+    const ngx_http_xet_match_t *match);
+
 /*
  * ngx_http_xet_hub_args.c: checks that the route knows the arguments of the
  * request.  Returns NGX_OK, or the result of the content handler.

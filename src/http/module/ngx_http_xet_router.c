@@ -59,7 +59,7 @@ static void ngx_http_xet_api_path(ngx_http_request_t *r,
     ngx_http_xet_match_t *match);
 static u_char *ngx_http_xet_skip_epoch(u_char *p, u_char *last);
 static ngx_int_t ngx_http_xet_find_route(ngx_http_request_t *r,
-    ngx_http_xet_match_t *match);
+    ngx_http_xet_match_t *match, ngx_uint_t bare);
 
 
 ngx_int_t
@@ -125,7 +125,7 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
     ctx->route.hub = hub;
 
     if (match->route == NULL) {
-        return ngx_http_xet_error_route(r, match->methods);
+        return ngx_http_xet_hub_no_route(r, match);
     }
 
     rc = ngx_http_xet_hub_enter(r, hub,
@@ -269,7 +269,18 @@ ngx_http_xet_match(ngx_http_request_t *r)
         match->people = ngx_http_xet_hub_people(r, &match->path);
     }
 
-    if (ngx_http_xet_find_route(r, match) != NGX_OK) {
+    if (ngx_http_xet_find_route(r, match, 0) != NGX_OK) {
+        return NULL;
+    }
+
+    /*
+     * "/gpt2/resolve/main" is a path of the repo "gpt2" only if it is no path
+     * of the repo "gpt2/resolve"
+     */
+
+    if (match->route == NULL && match->version == NGX_HTTP_XET_V_HUB
+        && ngx_http_xet_find_route(r, match, 1) != NGX_OK)
+    {
         return NULL;
     }
 
@@ -347,10 +358,14 @@ ngx_http_xet_skip_epoch(u_char *p, u_char *last)
 }
 
 
-/* Sets the route and the arguments in the path, if a route matches. */
+/*
+ * Sets the route and the arguments in the path, if a route matches.  If bare is
+ * set, names of repos have no owner.
+ */
 
 static ngx_int_t
-ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match)
+ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match,
+    ngx_uint_t bare)
 {
     u_char                      *room;
     ngx_uint_t                   i;
@@ -361,7 +376,7 @@ ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match)
 
         if (!(route->versions & match->version)
             || (route->right == NGX_HTTP_XET_BROWSES && !match->people)
-            || !xet_route_match(route->form, match->path.data,
+            || !xet_route_match(route->form, (int) bare, match->path.data,
                                 match->path.len))
         {
             continue;
@@ -378,8 +393,10 @@ ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match)
         }
 
         match->route = route;
-        match->status = xet_route_parse(route->form, match->path.data,
-                                        match->path.len, room, &match->args);
+        match->bare = bare;
+        match->status = xet_route_parse(route->form, (int) bare,
+                                        match->path.data, match->path.len,
+                                        room, &match->args);
         break;
     }
 

@@ -73,6 +73,7 @@ struct ngx_http_xet_match_s {
     const ngx_http_xet_route_t   *route;       /* NULL: no route */
     ngx_uint_t                    methods;     /* allowed methods if no route */
     xet_status_t                  status;      /* whether args are valid */
+    ngx_uint_t                    bare;        /* the repo has no owner */
     xet_route_args_t              args;
 };
 

@@ -11,11 +11,15 @@
 #define HASH  "0011223344556677889900112233445566778899001122334455667788990011"
 
 
-/* Returns the matching route and its parameters as one string. */
+/*
+ * Returns the matching route and its parameters as one string.  A path that
+ * starts with "!" is matched with names without an owner.
+ */
 
 static const char *
 route(const char *form, const char *raw)
 {
+    int                bare;
     size_t             len;
     uint8_t           *copy, *room;
     xet_status_t       rc;
@@ -25,16 +29,18 @@ route(const char *form, const char *raw)
     static char  text[4096];
 
     t = &args.target;
+    bare = (raw[0] == '!');
+    raw += bare;
     len = strlen(raw);
     copy = malloc(len + !len);
     room = malloc(len + !len);
     memcpy(copy, raw, len);
 
-    if (!xet_route_match(form, copy, len)) {
+    if (!xet_route_match(form, bare, copy, len)) {
         snprintf(text, sizeof(text), "-");
 
     } else {
-        rc = xet_route_parse(form, copy, len, room, &args);
+        rc = xet_route_parse(form, bare, copy, len, room, &args);
 
         if (rc == XET_OK && args.digits.data) {
             snprintf(text, sizeof(text), "%.*s|%02x|%.*s",
@@ -134,6 +140,24 @@ test_routes(void)
         { ":type", "/spaces", "space |||" },
         { ":type", "/buckets", "-" },
         { "buckets", "/buckets", "bucket |||" },
+        { "api/:type/:id", "!/api/models/gpt2", "model gpt2|||" },
+        { "api/:type/:id", "!/api/models/me/m", "-" },
+        { "api/:type/:id", "!/api/models/", "-" },
+        { "api/:type/:id", "!/api/models/a%2Fb", "invalid_name" },
+        { "api/:type/:id/tree/:rev/:path", "!/api/datasets/squad/tree/a/b",
+          "dataset squad||a|b" },
+        { ":repo/resolve/:rev/:path", "!/gpt2/resolve/main/a%20b",
+          "model gpt2||main|a b" },
+        { ":repo/resolve/:rev/:path", "!/datasets/squad/resolve/main/x",
+          "dataset squad||main|x" },
+        { ":repo/resolve/:rev/:path", "!/datasets/resolve/main/x", "-" },
+        { ":repo", "!/spaces/s", "space s|||" },
+        { ":git/info/lfs/objects/batch", "!/gpt2.git/info/lfs/objects/batch",
+          "model gpt2|||" },
+        { ":git/info/lfs/objects/batch", "!/gpt2/info/lfs/objects/batch",
+          "-" },
+        { "api/buckets/:id", "!/api/buckets/b", "-" },
+        { "buckets/:id/resolve/:path", "!/buckets/b/resolve/x", "-" },
         { "files", "/files", "model |||" },
         { "files", "/files/", "-" },
         { "health/live", "/health/live", "model |||" },
