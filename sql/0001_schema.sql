@@ -1098,6 +1098,11 @@ CREATE INDEX hub_paths_now_folder
     ON xet.hub_paths (folder, repo_id, line, path)
     WHERE till = 2147483647;
 
+-- finds the few files that xet.hub_manifest() chooses from
+
+CREATE INDEX hub_paths_gguf ON xet.hub_paths (repo_id, line, path)
+    WHERE till = 2147483647 AND path LIKE '%.gguf';
+
 
 -- Operations of a commit that is not complete yet.  Old rows, which remain
 -- after a crash, are swept.  owner is as in xet.usage, and bytes is the size of

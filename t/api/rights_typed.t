@@ -48,9 +48,9 @@ INSERT INTO xet.file_xorbs (file_id, xorb_id, chunks)
 SELECT f.id, x.id, '{[0,2)}' FROM xet.files f, xet.xorbs x;
 INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash, size,
                            sha256, made)
-SELECT r.id, 0, 'x', 1, '', xet.hub_hash(sha256('f')), 400, sha256('fs'),
+SELECT r.id, 0, p, 1, '', xet.hub_hash(sha256('f')), 400, sha256('fs'),
        (SELECT c.oid FROM xet.hub_commits c WHERE c.repo_id = r.id)
-  FROM xet.hub_repos r;
+  FROM xet.hub_repos r, unnest('{x,x.gguf}'::text[]) AS p;
 SELECT xet.hub_stage('c', 0, '{2}', ARRAY['c'::bytea], '{400}', '{NULL}',
                      ARRAY[sha256('fs')], '{NULL}', '{NULL}', '{NULL}');
 SELECT xet.hub_stage('g', 0, '{2}', ARRAY['c'::bytea], '{400}', '{NULL}',
@@ -102,6 +102,7 @@ my $zeros = "decode(repeat('00', 16), 'hex')";
 my %value = (kind => 0, owner => "'alice'", name => "'m'", rev => "'main'",
 	path => "'x'", blobs => 'true', private => 'false', who => "'alice'",
 	upload => "'c'", batches => 1, to_owner => "'alice'", to_name => "'o'",
+	tag => "'latest'", layers => 'false',
 	most => 10, after => 'NULL', part => 10,
 	kinds => "'{0}'", at => 'NULL', last => 'NULL',
 	rest => 'NULL', deep => 'false', expand => 'true',
@@ -128,6 +129,7 @@ my %special = (
 		target => "(SELECT id FROM xet.repos WHERE name = '_hub/2')" },
 	hub_named => {
 		target => "(SELECT id FROM xet.repos WHERE name = '_hub/2')" },
+	hub_blob => { digest => "'sha256:' || encode(sha256('fs'), 'hex')" },
 	hub_batch => { kind => 3, upload => "'b'" },
 	hub_begin => { name => "'new'" },
 	hub_list => { name => 'NULL' },

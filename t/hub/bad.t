@@ -90,7 +90,8 @@ sub refused {
 	my $told = $r->header_value('X-Error-Code') // '';
 
 	push @wrong, "X-Error-Code: $told"
-		if $told ne ($known{$code} ? $code : '');
+		if $told ne ($known{$code} ? $code
+			: $status == 404 ? 'EntryNotFound' : '');
 	push @wrong, @lines . " lines: @lines"
 		if @lines != 1
 			|| $lines[0] !~ /\[$level\].* xet: $status $code: /;

@@ -85,10 +85,12 @@ is($t->post('/api/repos/create', \'{"name":"m","private":true}', $alice)
 # every route that names a repo: the repo is missing, for each caller
 
 my @reads = (map({ my $kind = $_; map { "/api/$kind/gpt2$_" } '',
-	'/revision/main', '/tree/main', '/tree/main/d', '/refs', '/commits/main',
-	'/auth-check', '/xet-read-token/main' } qw/ models datasets spaces /),
+	'/revision/main', '/tree/main', '/tree/main/d', '/refs',
+	'/commits/main', '/auth-check', '/xet-read-token/main' }
+		qw/ models datasets spaces /),
 	map({ ("/${_}gpt2/resolve/main/d/f", "/${_}gpt2/raw/main/f") }
-		'', 'datasets/', 'spaces/'));
+		'', 'datasets/', 'spaces/'), '/v2/gpt2/manifests/latest',
+	'/v2/gpt2/blobs/sha256:' . 'a' x 64);
 my @writes = map { [ 'POST', "/api/models/gpt2/$_" ] } 'branch/x',
 	'tag/main', 'commit/main', 'preupload/main', 'lfs-files/duplicate';
 

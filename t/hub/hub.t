@@ -63,7 +63,7 @@ refused('/api/models/me/m/tree/main/no', 'EntryNotFound');
 refused('/me/m/resolve/main/no', 'EntryNotFound');
 refused('/me/m/resolve/no/x', 'RevisionNotFound');
 refused('/me/no/resolve/main/x', 'RepoNotFound');
-refused('/api/models/me/m/discussions', '', 'no list, not even an empty one');
+refused('/api/models/me/m/discussions', 'EntryNotFound', 'no list');
 
 # --------------------------------------------------------------------------
 # files: uploaded by LFS, inside a commit, and empty

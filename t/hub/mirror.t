@@ -222,6 +222,80 @@ is($t->get('/api/models/me/m/xet-read-token/main')->{status}, 404,
 is($t->post('/api/models/me/m/commit/main', '')->{status}, 404,
 	'nothing is written there');
 
+# paths-info: the body is sent, and belongs to the key of the cache
+
+my @infos = ([ '{"paths":["a","none","d"]}', 'application/json', 'a d' ],
+	[ '{"paths":["d"]}', 'application/json', 'd' ],
+	[ 'paths=a&paths=d%2Fb+c&expand=false',
+		'application/x-www-form-urlencoded', 'a d/b c' ]);
+
+for my $time (1, 2) {
+	for my $rev ('main', $head) {
+		for my $info (@infos) {
+			my ($body, $type, $paths) = @$info;
+
+			is(paths_info("/api/models/me/m/paths-info/$rev",
+				$body, $type), $paths,
+				"paths-info of $rev, time $time: $paths");
+		}
+	}
+}
+
+is(paths_info('/api/models/me/m/paths-info/main', $infos[2][0], $infos[2][1],
+	$far), 'a d/b c', 'paths-info: directly');
+
+my $infos = () = slurp($far->dir() . '/access.log', 1) =~ m!/paths-info/!g;
+
+is($infos, 7, 'paths-info: each body is sent once');
+is($t->post('/api/models/me/none/paths-info/main', \'{"paths":["a"]}',
+	{ 'Content-Type' => 'application/json' })
+	->header_value('X-Error-Code'), 'RepoNotFound', 'paths-info: no repo');
+
+# bodies that nginx writes to a file are not cached: the key would lack them
+
+for my $name ('a', 'd') {
+	is(paths_info('/api/models/me/m/paths-info/main',
+		JSON::PP::encode_json({ paths => [ ('x' x 200) x 400,
+		$name ] }), 'application/json'), $name,
+		"paths-info: a long body: $name");
+}
+
+$r = $t->post('/api/models/me/m/paths-info/main',
+	\'{"paths":["a",".git/config"]}',
+	{ 'Content-Type' => 'application/json' });
+is($r->{status}, 403, 'paths-info: an unsafe path');
+unlike($r->{body}, qr/"xetHash"/, 'paths-info: no Xet');
+
+# GGUF files by a tag
+
+commit($far, 'me/m', 'x-Q4_0.gguf' => 'GGUF 4');
+
+my $manifest = $t->get('/v2/me/m/manifests/q4_0')->json();
+
+is($manifest->{ggufFile}{rfilename}, 'x-Q4_0.gguf', 'a manifest');
+is($t->get("/v2/me/m/blobs/$manifest->{layers}[0]{digest}")->{body}, 'GGUF 4',
+	'a blob');
+
+# lists: the pages of this server, then those of the other Hub
+
+create($t, 'mine');
+is($t->post('/api/repos/create', \'{"organization":"p","name":"local"}')
+	->{status}, 200, 'a repo of p');
+is($far->post('/api/repos/create', \'{"organization":"p","name":"far"}')
+	->{status}, 200, 'a repo of p there');
+
+is(list('/api/models?limit=1'), 'p/local me/mine p/far me/m me/many',
+	'lists: both');
+is(list('/api/models?search=m&limit=2'), 'me/mine me/m me/many',
+	'lists: a search');
+is(list('/api/models?author=p'), 'p/local',
+	'lists: an owner of this server is not sent');
+is(list('/api/datasets?limit=1&cursor=elsewhere'), '', 'lists: datasets');
+is($t->http('DELETE', '/api/repos/delete', {}, \'{"name":"mine"}')->{status},
+	200, 'a deleted repo');
+is(list('/api/models?author=me&search=many&limit=1'), 'me/many',
+	'lists: an owner of that Hub');
+
 # the Accept header of one request has no effect on the cached response
 
 commit($far, 'me/m', e2 => 'for all');
@@ -330,7 +404,8 @@ $seen = settled();
 for my $uri (qw! /api/models/secret/plan /secret/plan/resolve/main/x
 	/api/datasets/secret/plan/tree/main /datasets/secret/plan/raw/main/me/x
 	/spaces/secret/plan/resolve/main/o/m /api/models/mew/m
-	/x/me/resolve/main/o/m /me/../secret/plan/resolve/main/x !)
+	/x/me/resolve/main/o/m /me/../secret/plan/resolve/main/x
+	/google2/resolve/main/x !)
 {
 	is($t->get($uri, {}, port => 8084)->{status}, 404,
 		"some names: not $uri");
@@ -420,6 +495,8 @@ is($r->{status}, 502, 'away: never requested before');
 ok(!ref $r->json()->{error}, 'away: a text');
 is($t->get('/api/models/me/m/commits/main')->{status}, 200,
 	'away: an expired response');
+is(paths_info("/api/models/me/m/paths-info/$_", $infos[0][0], $infos[0][1]),
+	'a d', "away: paths-info of $_") for 'main', $head;
 
 # the name of the other Hub cannot be resolved when nginx starts
 
@@ -493,6 +570,37 @@ sub commit {
 		map { JSON::PP::encode_json($_) } { key => 'header',
 			value => { summary => 'a commit' } }, @lines))
 		->{status}, 200, "commit to $repo");
+}
+
+# Returns the paths of a response.
+
+sub paths_info {
+	my ($uri, $body, $type, $at) = @_;
+
+	my $r = ($at // $t)->post($uri, \$body, { 'Content-Type' => $type });
+
+	return $r->{status} == 200 ? join(' ', map { $_->{path} }
+		@{ $r->json() }) : "$r->{status} $r->{body}";
+}
+
+# Returns the names of the repos on all pages of a list.
+
+sub list {
+	my ($next) = @_;
+
+	my @names;
+
+	while ($next) {
+		my $r = $t->get($next);
+
+		return "$r->{status} $r->{body}" if $r->{status} != 200;
+
+		push @names, map { $_->{id} } @{ $r->json() };
+		($next) = ($r->header_value('Link') // '')
+			=~ m!^<http://[^/]+(/[^>]*)>; rel="next"!;
+	}
+
+	return join(' ', @names);
 }
 
 # Returns the file that "hf download" of a commit gets with an empty cache; if

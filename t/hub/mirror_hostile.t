@@ -46,6 +46,27 @@ http {
             return 302 $arg_to;
         }
 
+        location ~ ^/api/models/o/inside/paths-info/ {
+            return 307 http://127.0.0.1:%%PORT_8081%%/x;
+        }
+
+        location ~ ^/api/models/o/cdn/paths-info/ {
+            return 307 http://127.0.0.1:%%PORT_8082%%/posted;
+        }
+
+        location ~ ^/api/models/o/evil/paths-info/ {
+            return 307 https://hf.co.evil.example/x;
+        }
+
+        location ~ ^/api/models/o/same/paths-info/ {
+            return 307 /api/models/o/any;
+        }
+
+        location = /api/models/o/seen/paths-info/main {
+            default_type text/plain;
+            return 200 "$content_type,$http_authorization$http_cookie,";
+        }
+
         location ~ ^/o/(one|other)/resolve/main/file$ {
             add_header X-Linked-ETag '"same"' always;
             add_header X-Linked-Size 6 always;
@@ -150,6 +171,30 @@ is($t->get("/o/lead/resolve/main/a?to=http://$cdn/a")->{body}, 'of /a',
 is($t->get("/o/lead/resolve/main/b?to=/api/models/x/y")->{body},
 	'{"from":"there"}', 'a redirect within that Hub');
 
+# a list of paths is sent to that Hub only, without credentials
+
+sub cdn { return scalar(() = slurp($far->dir() . '/access.log', 1)
+	=~ m!POST /posted!g) }
+
+for my $to (qw/ inside cdn evil /) {
+	is($t->post("/api/models/o/$to/paths-info/main", \'{"paths":["x"]}')
+		->{status}, 502, "a body does not go elsewhere: $to");
+}
+
+is(cdn(), 0, 'no body at the CDN');
+is($t->post('/api/models/o/same/paths-info/main', \'{"paths":["x"]}')
+	->{body}, '{"from":"there"}', 'a body goes to a path of that Hub');
+
+for my $type ([ "x\ty", 'application/json' ],
+	[ 'application/x-www-form-urlencoded; charset=utf-8',
+		'application/x-www-form-urlencoded' ])
+{
+	is($t->post('/api/models/o/seen/paths-info/main', \'{"paths":[]}',
+		{ 'Content-Type' => $type->[0], Cookie => 'a=secret',
+			%{ $t->auth('write', '@bob') } })->{body},
+		"$type->[1],,", "paths-info: sent as $type->[1]");
+}
+
 # two files with the same ETag: the cache does not mix them up
 
 for my $name (qw/ one other one other /) {
@@ -198,6 +243,12 @@ for my $uri (qw! /api/buckets/o/b /api/buckets/o/b/tree/x
 }
 
 for my $who ({}, \%bob) {
+	is($t->post('/api/models/alice/plans/paths-info/main',
+		\'{"paths":["a"]}', $who)->{status}, 404,
+		'paths of a local owner');
+	is($t->get('/api/models?author=alice&cursor=elsewhere', $who)->{body},
+		'[]', 'a list of a local owner');
+
 	for my $uri (qw! /api/models/alice/plans /alice/plans/resolve/main/a
 		/api/models/alice/other /alice/other/resolve/main/a
 		/api/models/Alice/plans /ALICE/other/resolve/main/a
@@ -230,6 +281,15 @@ $c->send("GET /o/late/resolve/main/y HTTP/1.1\r\nHost: localhost\r\n"
 	. "Transfer-Encoding: chunked\r\n\r\n");
 is($c->response('GET')->{status}, 200, 'chunked: a GET whose body comes late');
 cmp_ok(time() - $began, '<', 15, 'chunked: gets a response at once');
+$c->close();
+
+# a body in chunks is sent on with its length
+
+$c = Test::Xet::HTTP->new($t->port(8080), timeout => 20);
+$c->send("POST /api/models/o/chunks/paths-info/main HTTP/1.1\r\n"
+	. "Host: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+	. "6\r\n{\"path\r\n9\r\ns\":[\"x\"]}\r\n0\r\n\r\n");
+is($c->response('POST')->{body}, '{"from":"there"}', 'a body in chunks');
 $c->close();
 
 $far->stop();

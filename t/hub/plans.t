@@ -128,6 +128,8 @@ my %one = (
 	hub_enter => sub { "$hub, 'main', true" },
 	hub_resolve => [ map { my $rev = $_; sub { "$hub, '$rev', 'd7/f7'" } }
 		'main', @other ],
+	hub_manifest => sub { "$hub, 'latest', false" },
+	hub_blob => sub { "$hub, 'sha256:" . 'a' x 64 . "'" },
 	hub_known => sub { "'_hub/1', ARRAY[public.digest(7),"
 		. ' public.digest(8)]' },
 	hub_keep => sub { "'_hub/1', ARRAY[public.digest(7),"

@@ -53,7 +53,8 @@ xet_hub_owner_ok(const uint8_t *p, size_t len)
 
     static const char *const  taken[] = {
         "api", "buckets", "cas", "datasets", "kernels", "metrics", "models",
-        "oauth", "settings", "spaces", "status", "v1", "xorbs"
+        "oauth", "settings", "spaces", "status", "v1", "v2",
+        "xorbs"
     };
 
     if (!xet_hub_name_ok(p, len)) {

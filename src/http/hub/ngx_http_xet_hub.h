@@ -36,6 +36,14 @@ struct ngx_http_xet_hub_s {
     const xet_hub_refusal_t         *refusal;
 
     struct ngx_http_xet_hub_files_s *files;    /* files in the body */
+
+    /*
+     * If "keep" is set before a small body is read, "body" has its text, for
+     * another Hub, until ngx_http_xet_hub_body_free() or the request ends.
+     */
+    ngx_uint_t                       keep;
+    struct ngx_http_xet_hub_body_s  *body;
+    const xet_hub_refusal_t         *unsafe;   /* path for another Hub */
     void                            *state;    /* state of the handler */
 };
 
@@ -125,6 +133,10 @@ void ngx_http_xet_hub_note(ngx_http_request_t *r, ngx_http_xet_hub_t *hub);
  */
 ngx_int_t ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status);
 
+/* Sends an error that contains the unsafe part of a path, and the reason. */
+ngx_int_t ngx_http_xet_hub_unsafe(ngx_http_request_t *r, ngx_uint_t status,
+    const xet_hub_refusal_t *refusal);
+
 /*
  * Send an error and return NGX_DONE, for use in functions that return NGX_OK if
  * the request may continue.  A content handler must return this NGX_DONE, and a
@@ -155,6 +167,14 @@ void ngx_http_xet_hub_wait(ngx_http_request_t *r, ngx_int_t rc);
  */
 ngx_int_t ngx_http_xet_hub_refuse(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
+
+/*
+ * Redirects a read of a repo that does not exist here to the location named by
+ * "xet_hub_upstream", which proxies to another Hub.  Returns NGX_DECLINED if
+ * this request is not redirected, else the code for
+ * ngx_http_finalize_request().
+ */
+ngx_int_t ngx_http_xet_hub_upstream(ngx_http_request_t *r);
 
 #define ngx_http_xet_hub_is(text, literal)                                    \
     ((text)->len == sizeof(literal) - 1                                       \
@@ -259,6 +279,28 @@ void ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
  * Returns the expiry time of a token or URL that is issued to the caller now.
  */
 uint64_t ngx_http_xet_hub_until(ngx_http_request_t *r);
+
+
+/*
+ * ngx_http_xet_hub_list.c: responds to the request for a page of a list of the
+ * other Hub, like a content handler; returns NGX_DECLINED for a page of this
+ * server.
+ */
+ngx_int_t ngx_http_xet_hub_list_upstream(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub);
+
+/*
+ * The handler of a statement that lists repos: like ngx_http_xet_hub_paged(),
+ * but the last page has a link to the list of the other Hub.
+ */
+void ngx_http_xet_hub_listed(ngx_http_request_t *r, ngx_int_t rc);
+
+
+/*
+ * ngx_http_xet_hub_quant.c: adds a Location header with the URL of the request.
+ * Ollama needs it in the response with the data, in order to request ranges.
+ */
+ngx_int_t ngx_http_xet_hub_here(ngx_http_request_t *r);
 
 
 /*
@@ -388,11 +430,12 @@ void ngx_http_xet_hub_stream_send(ngx_http_request_t *r,
 
 /* ngx_http_xet_hub_body.c: small request bodies in memory. */
 
-typedef struct {
+typedef struct ngx_http_xet_hub_body_s {
     u_char        *text;               /* malloc()ed */
     size_t         len;
     size_t         size;
     size_t         max;
+    ngx_uint_t     keep;               /* whether done needs the text */
     void          *data;               /* argument of parse and done */
 
     xet_status_t (*parse)(void *data, u_char *text, size_t len);
@@ -409,6 +452,9 @@ typedef struct {
 ngx_int_t ngx_http_xet_hub_read(ngx_http_request_t *r, size_t max,
     xet_status_t (*parse)(void *data, u_char *text, size_t len),
     void (*done)(ngx_http_request_t *r, void *data), void *data);
+
+/* Frees the text that was kept for another Hub. */
+void ngx_http_xet_hub_body_free(ngx_http_xet_hub_t *hub);
 
 
 /*

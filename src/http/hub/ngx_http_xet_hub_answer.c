@@ -13,12 +13,11 @@
 #define NGX_HTTP_XET_HUB_UNSAFE  384
 
 
-static ngx_int_t ngx_http_xet_hub_unsafe(ngx_http_request_t *r,
-    ngx_uint_t status, const xet_hub_refusal_t *refusal);
 static ngx_int_t ngx_http_xet_hub_named_key(ngx_http_request_t *r,
     xet_status_t status, const xet_hub_refusal_t *refusal);
 static void ngx_http_xet_hub_why(ngx_http_request_t *r, ngx_str_t *message);
-static ngx_int_t ngx_http_xet_hub_upstream(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_hub_resend(ngx_http_request_t *r,
+    const ngx_http_xet_hub_body_t *body);
 static ngx_int_t ngx_http_xet_hub_moved(ngx_http_request_t *r,
     const ngx_str_t *id);
 
@@ -68,9 +67,7 @@ ngx_http_xet_hub_named_key(ngx_http_request_t *r, xet_status_t status,
 }
 
 
-/* Sends an error that contains the unsafe part of the path, and the reason. */
-
-static ngx_int_t
+ngx_int_t
 ngx_http_xet_hub_unsafe(ngx_http_request_t *r, ngx_uint_t status,
     const xet_hub_refusal_t *refusal)
 {
@@ -222,14 +219,11 @@ ngx_http_xet_hub_why(ngx_http_request_t *r, ngx_str_t *message)
 
 
 /*
- * Redirects a read of a repo that does not exist here to the location named by
- * "xet_hub_upstream", which proxies to another Hub.  Returns NGX_DECLINED if
- * this request is not redirected, else the code for
- * ngx_http_finalize_request().  A commit rejects paths that are unsafe for
- * clients, so such paths are not fetched from the other Hub either.
+ * A commit rejects paths that are unsafe for clients, so such paths are not
+ * fetched from the other Hub either.
  */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_xet_hub_upstream(ngx_http_request_t *r)
 {
     ngx_str_t                 name;
@@ -242,7 +236,7 @@ ngx_http_xet_hub_upstream(ngx_http_request_t *r)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     if (xlcf->hub_upstream == NULL
-        || !(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
+        || !(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD) || hub->body)
         || hub->match->route->right != NGX_HTTP_XET_READS
         || hub->match->route->act != NGX_HTTP_XET_LOOK
         || hub->asked.kind == XET_HUB_BUCKET)
@@ -258,6 +252,14 @@ ngx_http_xet_hub_upstream(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
+    if (hub->unsafe) {
+        return ngx_http_xet_hub_unsafe(r, NGX_HTTP_FORBIDDEN, hub->unsafe);
+    }
+
+    if (hub->body && ngx_http_xet_hub_resend(r, hub->body) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
     path.data = hub->path.data;
     path.len = hub->path.len;
 
@@ -266,6 +268,40 @@ ngx_http_xet_hub_upstream(ngx_http_request_t *r)
     }
 
     return ngx_http_named_location(r, &name);
+}
+
+
+/* Gives the body that was read back to nginx, which sends it to that Hub. */
+
+static ngx_int_t
+ngx_http_xet_hub_resend(ngx_http_request_t *r,
+    const ngx_http_xet_hub_body_t *body)
+{
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl;
+
+    b = ngx_calloc_buf(r->pool);
+    cl = ngx_alloc_chain_link(r->pool);
+
+    if (b == NULL || cl == NULL || r->request_body == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->start = body->text;
+    b->pos = body->text;
+    b->last = body->text + body->len;
+    b->end = b->last;
+    b->memory = 1;
+
+    cl->buf = b;
+    cl->next = NULL;
+
+    r->request_body->bufs = body->len ? cl : NULL;
+    r->request_body_no_buffering = 0;
+    r->headers_in.content_length_n = (off_t) body->len;
+    r->headers_in.chunked = 0;
+
+    return NGX_OK;
 }
 
 

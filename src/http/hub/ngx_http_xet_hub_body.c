@@ -18,6 +18,7 @@
 static void ngx_http_xet_hub_body_cleanup(void *data);
 static xet_status_t ngx_http_xet_hub_body_feed(void *data, u_char *buf,
     size_t len, ngx_uint_t last, ngx_log_t *log);
+static xet_status_t ngx_http_xet_hub_body_copy(ngx_http_xet_hub_body_t *b);
 static void ngx_http_xet_hub_body_done(ngx_http_request_t *r, void *data,
     xet_status_t status);
 
@@ -36,6 +37,7 @@ ngx_http_xet_hub_read(ngx_http_request_t *r, size_t max,
     }
 
     b->max = max;
+    b->keep = ngx_http_xet_hub_get(r)->keep;
     b->parse = parse;
     b->done = done;
     b->data = data;
@@ -92,11 +94,40 @@ ngx_http_xet_hub_body_feed(void *data, u_char *buf, size_t len,
         return XET_OK;
     }
 
+    if (b->keep) {
+        return ngx_http_xet_hub_body_copy(b);
+    }
+
     status = b->parse(b->data, b->text, b->len);
 
     /* free the text now: the response may take long, and does not need it */
 
     ngx_http_xet_hub_body_cleanup(b);
+
+    return status;
+}
+
+
+/* Parses a copy of the text, because the parser of forms decodes in place. */
+
+static xet_status_t
+ngx_http_xet_hub_body_copy(ngx_http_xet_hub_body_t *b)
+{
+    u_char        *copy;
+    xet_status_t   status;
+
+    copy = malloc(b->len + 1);
+    if (copy == NULL) {
+        return XET_NOMEM;
+    }
+
+    if (b->len) {
+        ngx_memcpy(copy, b->text, b->len);
+    }
+
+    status = b->parse(b->data, copy, b->len);
+
+    free(copy);
 
     return status;
 }
@@ -113,5 +144,19 @@ ngx_http_xet_hub_body_done(ngx_http_request_t *r, void *data,
         return;
     }
 
+    if (b->keep) {
+        ngx_http_xet_hub_get(r)->body = b;
+    }
+
     b->done(r, b->data);
+}
+
+
+void
+ngx_http_xet_hub_body_free(ngx_http_xet_hub_t *hub)
+{
+    if (hub->body) {
+        ngx_http_xet_hub_body_cleanup(hub->body);
+        hub->body = NULL;
+    }
 }

@@ -183,11 +183,7 @@ ngx_http_xet_hub_list_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     ngx_int_t                 rc;
     ngx_http_xet_hub_page_t  *page;
 
-    rc = ngx_http_xet_hub_page_args(r, hub, NGX_HTTP_XET_HUB_LIST_PAGE, &page);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
+    rc = NGX_OK;
 
     if (hub->asked.owner.data == NULL) {
         rc = ngx_http_xet_hub_list_arg(r, "author", &hub->asked.owner);
@@ -198,12 +194,22 @@ ngx_http_xet_hub_list_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         rc = ngx_http_xet_hub_list_arg(r, "search", &hub->asked.name);
     }
 
+    if (rc == NGX_OK) {
+        rc = ngx_http_xet_hub_list_upstream(r, hub);
+    }
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    rc = ngx_http_xet_hub_page_args(r, hub, NGX_HTTP_XET_HUB_LIST_PAGE, &page);
+
     if (rc != NGX_OK) {
         return rc;
     }
 
     return ngx_http_xet_query_wait(r,
-               ngx_http_xet_query(r, hub_list, ngx_http_xet_hub_paged,
+               ngx_http_xet_query(r, hub_list, ngx_http_xet_hub_listed,
                                   .asked = &hub->asked, .most = page->most,
                                   .after = page->after));
 }

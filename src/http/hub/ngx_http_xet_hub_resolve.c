@@ -236,6 +236,12 @@ ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
+    if (r->method == NGX_HTTP_GET && ngx_http_xet_hub_flag(r, "blob")
+        && ngx_http_xet_hub_here(r) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     /* an empty file has no data that a Xet client could fetch */
 
     return (f->file.size || hub->asked.kind == XET_HUB_BUCKET)

@@ -52,6 +52,8 @@ typedef struct {
     xet_hub_list_t                  list;
     ngx_http_xet_hub_batch_t        batch;
     ngx_uint_t                      form;
+    ngx_uint_t                      unsafe;
+    xet_hub_refusal_t               refusal;   /* of the first unsafe path */
 } ngx_http_xet_hub_paths_t;
 
 
@@ -304,7 +306,10 @@ ngx_int_t
 ngx_http_xet_hub_paths_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 {
     ngx_str_t                 *type;
+    ngx_http_xet_loc_conf_t   *xlcf;
     ngx_http_xet_hub_paths_t  *p;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     p = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_paths_t),
                            ngx_http_xet_hub_paths_cleanup);
@@ -314,6 +319,7 @@ ngx_http_xet_hub_paths_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
     hub->state = p;
     hub->refusal = &p->list.refusal;
+    hub->keep = (xlcf->hub_upstream && hub->asked.kind != XET_HUB_BUCKET);
 
     if (ngx_http_xet_hub_stream_init(r, &p->listed.stream,
                                      ngx_http_xet_hub_paths_ask)
@@ -375,16 +381,20 @@ ngx_http_xet_hub_paths_add(void *ctx, const xet_hub_operation_t *op)
 {
     ngx_http_xet_hub_paths_t *p = ctx;
 
-    size_t  len;
+    xet_hub_text_t  path;
 
-    len = op->path.len;
+    path = op->path;
 
-    if (len && op->path.data[len - 1] == '/') {
-        len--;
+    if (path.len && path.data[path.len - 1] == '/') {
+        path.len--;
     }
 
-    if (xet_hub_path_ok(op->path.data, len)) {
-        ngx_http_xet_array_bytes(&p->batch.paths, op->path.data, len);
+    if (xet_hub_path_ok(path.data, path.len)) {
+        ngx_http_xet_array_bytes(&p->batch.paths, path.data, path.len);
+    }
+
+    if (!p->unsafe) {
+        p->unsafe = (xet_hub_path_check(&path, &p->refusal) == XET_HUB_UNSAFE);
     }
 
     return p->batch.paths.failed ? XET_NOMEM : XET_OK;
@@ -396,9 +406,15 @@ ngx_http_xet_hub_paths_read(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_hub_paths_t *p = data;
 
-    p->listed.expand = (p->list.expand
-                        && ngx_http_xet_hub_get(r)->asked.kind
-                           != XET_HUB_BUCKET);
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    p->listed.expand = (p->list.expand && hub->asked.kind != XET_HUB_BUCKET);
+
+    if (p->unsafe) {
+        hub->unsafe = &p->refusal;
+    }
 
     ngx_http_xet_hub_wait(r, ngx_http_xet_hub_paths_ask(r));
 }
@@ -435,6 +451,8 @@ ngx_http_xet_hub_paths_answered(ngx_http_request_t *r, ngx_int_t rc)
     {
         return;
     }
+
+    ngx_http_xet_hub_body_free(ngx_http_xet_hub_get(r));
 
     ngx_http_xet_hub_tree_keep(&p->listed.rev, p->listed.oid, XET_HUB_OID_LEN,
                                &answer.code);

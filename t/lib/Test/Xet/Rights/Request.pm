@@ -264,6 +264,19 @@ sub hub_duplicate {
 			sha256 => sha256_hex($copied), filename => 'a' } ] });
 }
 
+sub hub_manifest { return (rev => 'latest') }
+
+# Requests the configuration of the only GGUF file.
+
+sub hub_blob {
+	my ($self, $s) = @_;
+
+	return (rev => 'sha256:' . sha256_hex('{"model_format":"gguf",'
+		. '"file_type":"Q4_0","architecture":"amd64","os":"linux",'
+		. '"rootfs":{"type":"layers","diff_ids":["sha256:'
+		. sha256_hex("GGUF $s->{name}") . '"]}}'));
+}
+
 sub hub_paths {
 	return (body => { paths => [ 'd/f.bin' ] });
 }

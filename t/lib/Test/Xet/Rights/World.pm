@@ -175,6 +175,7 @@ sub make_hub {
 	$self->commit($s, $admin, file('d/f.bin', $s->{data}));
 	$self->commit($s, $admin, file('d/t.zt', $s->{zt}),
 		file('d/c.bin', $s->{copied}),
+		file('z-Q4_0.gguf', "GGUF $s->{name}"),
 		file($s->{hidden}, 'of no matter'));
 
 	$self->send('POST', "$base/api/models/$s->{id}/tag/main", $admin,

@@ -1,0 +1,179 @@
+
+/*
+ * GET and HEAD v2/{id}/manifests/{tag} and v2/{id}/blobs/{digest}: GGUF files
+ * by a tag, for llama.cpp, node-llama-cpp and Ollama, which requests models as
+ * from a registry of containers.
+ *
+ *     handler -> one statement, which finds the file on "main"
+ *
+ * A manifest names the file, and its layers by their SHA-256.  A blob is a
+ * redirect to the file, or the small configuration in the manifest.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_hub.h"
+
+
+#define NGX_HTTP_XET_HUB_MANIFEST                                             \
+    "application/vnd.docker.distribution.manifest.v2+json"
+#define NGX_HTTP_XET_HUB_CONFIG                                               \
+    "application/vnd.docker.container.image.v1+json"
+
+
+static void ngx_http_xet_hub_manifest_answered(ngx_http_request_t *r,
+    ngx_int_t rc);
+static void ngx_http_xet_hub_blob_answered(ngx_http_request_t *r,
+    ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hub_blob_file(ngx_http_request_t *r,
+    const ngx_http_xet_hub_answer_t *answer);
+static ngx_int_t ngx_http_xet_hub_quant_send(ngx_http_request_t *r,
+    const char *type, const ngx_str_t *json);
+
+
+ngx_int_t
+ngx_http_xet_hub_manifest_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_uint_t        layers;
+    ngx_table_elt_t  *h;
+
+    /*
+     * a client of a registry requests the media type of a manifest, and loads
+     * the layers; other clients only read the name of the file
+     */
+
+    h = ngx_http_xet_header_find(&r->headers_in.headers, "Accept", 0);
+
+    layers = (h && ngx_strnstr(h->value.data, ".manifest.", h->value.len));
+
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query(r, hub_manifest,
+                                  ngx_http_xet_hub_manifest_answered,
+                                  .asked = &hub->asked, .tag = hub->rev,
+                                  .layers = layers));
+}
+
+
+static void
+ngx_http_xet_hub_manifest_answered(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_answer_t  answer;
+
+    if (ngx_http_xet_hub_row(r, rc, &answer) != NGX_OK) {
+        return;
+    }
+
+    if (ngx_http_xet_hub_header(r, "Docker-Content-Digest", "sha256:%V",
+                                &answer.more)
+        != NGX_OK)
+    {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    ngx_http_finalize_request(r,
+        ngx_http_xet_hub_quant_send(r, NGX_HTTP_XET_HUB_MANIFEST,
+                                    &answer.body));
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_blob_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query(r, hub_blob, ngx_http_xet_hub_blob_answered,
+                                  .asked = &hub->asked, .digest = hub->rev));
+}
+
+
+static void
+ngx_http_xet_hub_blob_answered(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_answer_t  answer;
+
+    if (ngx_http_xet_hub_row(r, rc, &answer) != NGX_OK) {
+        return;
+    }
+
+    if (answer.body.data == NULL) {
+        ngx_http_finalize_request(r, ngx_http_xet_hub_blob_file(r, &answer));
+        return;
+    }
+
+    if (ngx_http_xet_hub_here(r) != NGX_OK) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    ngx_http_finalize_request(r,
+        ngx_http_xet_hub_quant_send(r, NGX_HTTP_XET_HUB_CONFIG, &answer.body));
+}
+
+
+/* Redirects to the file at the commit. */
+
+static ngx_int_t
+ngx_http_xet_hub_blob_file(ngx_http_request_t *r,
+    const ngx_http_xet_hub_answer_t *answer)
+{
+    u_char              *p;
+    size_t               len;
+    ngx_str_t            none, location;
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    len = answer->message.len
+          + 2 * ngx_escape_uri(NULL, answer->message.data, answer->message.len,
+                               NGX_ESCAPE_URI);
+
+    location.data = ngx_pnalloc(r->pool, hub->base.len + answer->more.len
+                                         + answer->code.len + len
+                                         + sizeof("//resolve//?blob=1"));
+    if (location.data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p = ngx_sprintf(location.data, "%V/%V/resolve/%V/", &hub->base,
+                    &answer->more, &answer->code);
+    p = (u_char *) ngx_escape_uri(p, answer->message.data,
+                                  answer->message.len, NGX_ESCAPE_URI);
+    p = ngx_cpymem(p, "?blob=1", sizeof("?blob=1") - 1);
+
+    location.len = p - location.data;
+
+    r->headers_out.location = ngx_http_xet_header_add(r, "Location",
+                                                      &location);
+    if (r->headers_out.location == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_str_set(&none, "{}");
+
+    return ngx_http_xet_hub_json(r, NGX_HTTP_TEMPORARY_REDIRECT, &none);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_here(ngx_http_request_t *r)
+{
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    return ngx_http_xet_hub_header(r, "Location", "%V%V", &hub->origin,
+                                   &r->unparsed_uri);
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_quant_send(ngx_http_request_t *r, const char *type,
+    const ngx_str_t *json)
+{
+    xet_buf_t  b;
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, json->len);
+    xet_buf_write(&b, json->data, json->len);
+
+    return ngx_http_xet_hub_send(r, NGX_HTTP_OK, type, &b);
+}
