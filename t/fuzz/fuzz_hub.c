@@ -215,6 +215,27 @@ fuzz_path(const uint8_t *data, size_t size)
 }
 
 
+/* An accepted URL has no characters that end a JSON string or a header. */
+
+static void
+fuzz_url(const uint8_t *data, size_t size)
+{
+    xet_url_t  url, host;
+
+    if (xet_url_parse(&url, data, size)) {
+        check(url.host.len && url.authority.len >= url.host.len);
+        check(url.text.len <= size && url.port <= 65535);
+        check(xet_sign_base_ok(url.text.data, url.text.len));
+        check(xet_url_authority(&host, url.authority.data, url.authority.len));
+        check(xet_url_same_host(&host, &url) && host.port == url.port);
+    }
+
+    if (xet_url_authority(&host, data, size)) {
+        check(xet_sign_base_ok(data, size));
+    }
+}
+
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -239,6 +260,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 0:
         fuzz_route(data, size, 0);
         fuzz_route(data, size, 1);
+        fuzz_url(data, size);
         break;
 
     case 1:

@@ -361,7 +361,7 @@ told();
 # the origin
 
 for my $case ([ 'https://evil.example', 403 ], [ 'null', 403 ],
-	[ 'http://evil.localhost', 403 ], [ 'http://localhost', 200 ],
+	[ 'http://evil.localhost', 403 ],
 	[ 'https://hub.example', 200 ], [ $t->url(''), 200 ])
 {
 	my ($origin, $status) = @$case;
@@ -407,8 +407,8 @@ for my $name (qw/ s d datas et /) {
 		$r = $t->get(sprintf($uri, "$name/$name"), who($name));
 
 		is($r->{status}, 307, "$name: $uri");
-		is($r->header_value('Location') =~ s!^http://[^/]+!!r,
-			sprintf($uri, "$name/x"), "$name: $uri: where it is");
+		is($r->header_value('Location'), sprintf($uri, "$name/x"),
+			"$name: $uri: where it is");
 	}
 }
 

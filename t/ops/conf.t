@@ -94,11 +94,19 @@ for my $name (qw/ xet_store xet_postgres xet_url_key /) {
 good('without xet_dedup_key', with(xet_dedup_key => undef));
 good('without xet_url_base', with(xet_url_base => undef));
 good("xet_url_base $_", with(xet_url_base => $_))
-	for 'https://[::1]:8443/a-b_c.d~e', 'https://$host/x', '$http_x_base';
-bad("xet_url_base $_", qr/"xet_url_base" has characters that must/,
+	for 'https://[::1]:8443/a-b_c.d~e', 'https://$host/x', '$http_x_base',
+		'https://a.example/hf http://localhost:8080';
+bad("xet_url_base $_", qr/invalid URL ".*" in "xet_url_base": it must be http/,
 	with(xet_url_base => $_))
 	for 'http://x/a%20b', '"http://x/a b"', 'http://x/?y', '"http://x/#y"',
-		"'http://x/\"'";
+		"'http://x/\"'", 'cas.example.com', '//cas.example.com', '""',
+		'cas.$host', '/x', 'http://', 'http://u@x', 'http://x:0',
+		'http://x:65536', 'http://x http://$host', 'http://x y';
+good("xet_proxies $_", server => "xet_proxies $_;")
+	for '10.0.0.0/8 ::1', 'unix: 127.0.0.1';
+bad("xet_proxies $_", qr/invalid address ".*" in "xet_proxies"/,
+	server => "xet_proxies $_;")
+	for 'a.example', '10.0.0.0/33', '10.1', '""';
 good('without xet_thread_pool', with(xet_thread_pool => undef));
 good('without any location', locations => '');
 good('without anything', locations => '', with(map { $_ => undef }
@@ -721,7 +729,8 @@ for my $line ('xet_auth off', 'xet_api_base /x', 'xet_url_base http://x',
 	good("$name at http level", http => "$line;", @none);
 	good("$name in a location", location("$line;"))
 		if $name ne 'xet_auth';
-	bad("$name with more", qr/number of arguments in "$name"/,
+	bad("$name with more", $name eq 'xet_url_base'
+		? qr/invalid URL "x"/ : qr/number of arguments in "$name"/,
 		server => "$line x;");
 	bad("$name without a value", qr/number of arguments in "$name"/,
 		server => "$name;");

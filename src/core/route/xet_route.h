@@ -1,7 +1,8 @@
 
 /*
  * Request paths: matches a path against the pattern of a route, called its
- * form, and parses the names in the path.
+ * form, and parses the names in the path.  Also parses the URLs at which
+ * clients reach a server.
  */
 
 #ifndef _XET_ROUTE_H_INCLUDED_
@@ -58,6 +59,34 @@ int xet_route_match(const char *form, int bare, const uint8_t *raw,
  */
 xet_status_t xet_route_parse(const char *form, int bare, const uint8_t *raw,
     size_t len, uint8_t *room, xet_route_args_t *args);
+
+
+/* xet_url.c: the URL of a server. */
+
+typedef struct {
+    xet_hub_text_t  text;              /* without slashes at the end */
+    xet_hub_text_t  authority;         /* host, and port if any */
+    xet_hub_text_t  host;              /* an IPv6 address has brackets */
+    xet_hub_text_t  path;              /* empty, or begins with "/" */
+    unsigned        port;              /* 0: none */
+    int             tls;               /* https */
+} xet_url_t;
+
+
+/*
+ * Parses http[s]://host[:port][/path], without user name, arguments and escapes
+ * (xet_sign_base_ok()).  Returns 0 if the text is anything else.
+ */
+int xet_url_parse(xet_url_t *url, const uint8_t *p, size_t len);
+
+/* Parses host[:port]; sets authority, host and port, and clears the rest. */
+int xet_url_authority(xet_url_t *url, const uint8_t *p, size_t len);
+
+/* Returns the port, which depends on the scheme if the URL has none. */
+unsigned xet_url_port_of(const xet_url_t *url, int tls);
+
+/* Compares two host names, ignoring case. */
+int xet_url_same_host(const xet_url_t *one, const xet_url_t *other);
 
 
 #endif /* _XET_ROUTE_H_INCLUDED_ */

@@ -32,6 +32,21 @@ struct ngx_http_xet_auth_s {
 ngx_http_xet_auth_t *ngx_http_xet_auth(ngx_http_request_t *r);
 
 /*
+ * ngx_http_xet_name.c: returns whether the host name of the request is a name
+ * of this server.
+ */
+ngx_uint_t ngx_http_xet_name_known(ngx_http_request_t *r);
+
+/*
+ * Sets *url to the URL at which the client reaches this server, without a slash
+ * at its end.  With data, it is the URL for xorbs, which may lead to a CDN.
+ * Returns NGX_OK; NGX_DECLINED if the request has no host name; NGX_ERROR if
+ * the URL has characters that are not allowed in JSON, or if out of memory.
+ */
+ngx_int_t ngx_http_xet_name_url(ngx_http_request_t *r, ngx_uint_t data,
+    ngx_str_t *url);
+
+/*
  * ngx_http_xet_origin.c: rejects writes that a foreign web page sends through
  * a browser.  Where authentication is off, also rejects requests to an unknown
  * host name.  Returns NGX_OK, or NGX_DONE if the request was answered and

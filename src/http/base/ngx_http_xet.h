@@ -266,7 +266,9 @@ typedef struct {
     off_t                      token_number;   /* or NGX_HTTP_XET_NO_NUMBER */
     time_t                     token_period;   /* seconds; 0: no period */
 
-    ngx_http_complex_value_t  *url_base;
+    ngx_http_complex_value_t  *url_base;       /* NULL: without variables */
+    ngx_array_t               *urls;           /* xet_url_t, or NULL */
+    ngx_array_t               *proxies;        /* ngx_cidr_t, or NULL */
     ngx_array_t               *hosts;          /* ngx_str_t, or NULL */
     ngx_array_t               *names;          /* server names: ngx_str_t */
 

@@ -28,10 +28,8 @@ typedef struct {
 
 
 /*
- * Initializes url for the responses to r.  The base of the URLs is
- * "xet_url_base", or scheme and host of the request.  Returns NGX_OK;
- * NGX_DECLINED if the request has no host name; NGX_ERROR if the base has
- * characters that are not allowed in JSON, or if out of memory.
+ * Initializes url for the responses to r.  Returns the same values as
+ * ngx_http_xet_name_url().
  */
 ngx_int_t ngx_http_xet_url_init(ngx_http_request_t *r,
     ngx_http_xet_url_t *url);

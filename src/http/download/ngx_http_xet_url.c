@@ -8,6 +8,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_download.h"
 
 
@@ -20,8 +21,6 @@
 
 
 static time_t ngx_http_xet_url_expires(ngx_http_xet_loc_conf_t *xlcf);
-static ngx_int_t ngx_http_xet_url_base(ngx_http_request_t *r,
-    ngx_str_t *base);
 
 
 ngx_int_t
@@ -73,7 +72,7 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
         ngx_str_null(&url->secret);
     }
 
-    return ngx_http_xet_url_base(r, &url->base);
+    return ngx_http_xet_name_url(r, 1, &url->base);
 }
 
 
@@ -91,67 +90,6 @@ ngx_http_xet_url_expires(ngx_http_xet_loc_conf_t *xlcf)
     expires = ngx_time() + xlcf->url_ttl + xlcf->url_quantum - 1;
 
     return expires - expires % xlcf->url_quantum;
-}
-
-
-static ngx_int_t
-ngx_http_xet_url_base(ngx_http_request_t *r, ngx_str_t *base)
-{
-    u_char                   *p;
-    ngx_str_t                 scheme, host;
-    ngx_http_xet_loc_conf_t  *xlcf;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    if (xlcf->url_base) {
-
-        if (ngx_http_complex_value(r, xlcf->url_base, base) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        while (base->len && base->data[base->len - 1] == '/') {
-            base->len--;
-        }
-
-    } else {
-
-        ngx_str_set(&scheme, "http");
-
-#if (NGX_HTTP_SSL)
-        if (r->connection->ssl) {
-            ngx_str_set(&scheme, "https");
-        }
-#endif
-
-        host = r->headers_in.host ? r->headers_in.host->value
-                                  : r->headers_in.server;
-
-        if (host.len == 0) {
-            return NGX_DECLINED;
-        }
-
-        p = ngx_pnalloc(r->pool, scheme.len + 3 + host.len);
-        if (p == NULL) {
-            return NGX_ERROR;
-        }
-
-        base->data = p;
-        base->len = ngx_sprintf(p, "%V://%V", &scheme, &host) - p;
-    }
-
-    /*
-     * The base is written into JSON without escaping, and clients return it as
-     * the prefix of a path.
-     */
-
-    if (!xet_sign_base_ok(base->data, base->len)) {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: URL base \"%V\" has characters that are not "
-                      "allowed in a URL", base);
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
 }
 
 

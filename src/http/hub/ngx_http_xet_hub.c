@@ -23,9 +23,9 @@
 #define NGX_HTTP_XET_HUB_ME  "me"              /* alias for the caller's name */
 
 
-static ngx_int_t ngx_http_xet_hub_names(ngx_http_request_t *r,
+static ngx_int_t ngx_http_xet_hub_origin(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
-static ngx_int_t ngx_http_xet_hub_caller(ngx_http_request_t *r,
+static ngx_int_t ngx_http_xet_hub_names(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
 static ngx_int_t ngx_http_xet_hub_who(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
@@ -59,6 +59,10 @@ ngx_http_xet_hub_create(ngx_http_request_t *r,
     hub->match = match;
     hub->writes = (route && route->right >= NGX_HTTP_XET_WRITES);
 
+    if (ngx_http_xet_hub_origin(r, hub) != NGX_OK) {
+        return NULL;
+    }
+
     if (match->people && ngx_http_xet_hub_browser(r)
         && (route == NULL || route->right == NGX_HTTP_XET_BROWSES))
     {
@@ -69,13 +73,64 @@ ngx_http_xet_hub_create(ngx_http_request_t *r,
 }
 
 
+/*
+ * Determines the URLs of this server and of the Hub.  They stay empty if the
+ * request has no host name.
+ */
+
+static ngx_int_t
+ngx_http_xet_hub_origin(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    u_char                   *p, *last;
+    ngx_int_t                 rc;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    hub->root = xlcf->hub_base;
+
+    rc = ngx_http_xet_name_url(r, 0, &hub->origin);
+
+    if (rc != NGX_OK) {
+        ngx_str_null(&hub->origin);
+        return (rc == NGX_DECLINED) ? NGX_OK : NGX_ERROR;
+    }
+
+    hub->base.len = hub->origin.len + xlcf->hub_base.len;
+    hub->base.data = ngx_pnalloc(r->pool, hub->base.len + 1);
+
+    if (hub->base.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_cpymem(hub->base.data, hub->origin.data, hub->origin.len);
+    last = ngx_cpymem(p, xlcf->hub_base.data, xlcf->hub_base.len);
+
+    p = ngx_strlchr(hub->base.data, last, ':');
+    p = ngx_strlchr((p && last - p > 3) ? p + 3 : last, last, '/');
+
+    hub->root.data = p ? p : last;
+    hub->root.len = last - hub->root.data;
+
+    hub->prefix.data = hub->root.data;
+    hub->prefix.len = hub->root.len - xlcf->hub_base.len;
+
+    return NGX_OK;
+}
+
+
 ngx_int_t
 ngx_http_xet_hub_enter(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     xet_scope_e does)
 {
     ngx_int_t  rc;
 
-    rc = ngx_http_xet_hub_caller(r, hub);
+    if (hub->origin.len == 0) {
+        return ngx_http_xet_hub_deny(r, NGX_HTTP_BAD_REQUEST, "no_host",
+                                     "the request has no host name");
+    }
+
+    rc = ngx_http_xet_hub_who(r, hub);
 
     if (rc == NGX_OK) {
         rc = ngx_http_xet_hub_allowed(r, hub->match->route->right);
@@ -229,46 +284,6 @@ ngx_http_xet_hub_owner(ngx_http_xet_hub_t *hub, ngx_str_t *owner)
     {
         *owner = hub->who;
     }
-}
-
-
-/*
- * Determines this server's base URLs, the caller, and the caller's name spaces.
- */
-
-static ngx_int_t
-ngx_http_xet_hub_caller(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
-{
-    u_char                   *p;
-    ngx_int_t                 rc;
-    ngx_http_xet_url_t        url;
-    ngx_http_xet_loc_conf_t  *xlcf;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    rc = ngx_http_xet_url_init(r, &url);
-
-    if (rc == NGX_DECLINED) {
-        return ngx_http_xet_hub_deny(r, NGX_HTTP_BAD_REQUEST, "no_host",
-                                     "the request has no host name");
-    }
-
-    if (rc != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    hub->origin = url.base;
-    hub->base.len = url.base.len + xlcf->hub_base.len;
-    hub->base.data = ngx_pnalloc(r->pool, hub->base.len + 1);
-
-    if (hub->base.data == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    p = ngx_cpymem(hub->base.data, url.base.data, url.base.len);
-    ngx_memcpy(p, xlcf->hub_base.data, xlcf->hub_base.len);
-
-    return ngx_http_xet_hub_who(r, hub);
 }
 
 

@@ -26,8 +26,10 @@ struct ngx_http_xet_hub_s {
     ngx_str_t                        path;     /* path in the repo; not NULL */
     ngx_str_t                        who;
     ngx_array_t                      spaces;   /* ngx_str_t of the caller */
-    ngx_str_t                        origin;   /* such as http://host */
+    ngx_str_t                        origin;   /* such as http://host/path */
+    ngx_str_t                        prefix;   /* path of origin; "" if none */
     ngx_str_t                        base;     /* origin + xet_hub_base */
+    ngx_str_t                        root;     /* prefix + xet_hub_base */
     ngx_uint_t                       writes;   /* whether the route writes */
 
     /*

@@ -308,6 +308,10 @@ ngx_http_xet_hub_resend(ngx_http_request_t *r,
 /*
  * Redirects to the same path with the new name of the repo.  The status is
  * 307, which keeps the method; after a 301 clients would send a GET.
+ *
+ * Location has no scheme and host, because huggingface_hub before 2.0 and the
+ * Rust crate hf-hub follow only such a redirect.  nginx would add its own
+ * scheme, name and port if r->headers_out.location were set.
  */
 
 static ngx_int_t
@@ -336,22 +340,21 @@ ngx_http_xet_hub_moved(ngx_http_request_t *r, const ngx_str_t *id)
 
     end = start + hub->match->args.target.id.len;
 
-    location.len = uri->len + id->len;
+    location.len = hub->prefix.len + uri->len + id->len;
     location.data = ngx_pnalloc(r->pool, location.len);
 
     if (location.data == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    p = ngx_cpymem(location.data, uri->data, start - uri->data);
+    p = ngx_cpymem(location.data, hub->prefix.data, hub->prefix.len);
+    p = ngx_cpymem(p, uri->data, start - uri->data);
     p = ngx_cpymem(p, id->data, id->len);
     p = ngx_cpymem(p, end, uri->data + uri->len - end);
 
     location.len = p - location.data;
 
-    r->headers_out.location = ngx_http_xet_header_add(r, "Location",
-                                                      &location);
-    if (r->headers_out.location == NULL) {
+    if (ngx_http_xet_header_add(r, "Location", &location) == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 

@@ -39,11 +39,11 @@ void
 ngx_http_xet_hub_page_begin(ngx_http_request_t *r, xet_buf_t *b,
     const ngx_str_t *title)
 {
-    ngx_uint_t                kind;
-    const char               *plural;
-    ngx_http_xet_loc_conf_t  *xlcf;
+    ngx_uint_t           kind;
+    const char          *plural;
+    ngx_http_xet_hub_t  *hub;
 
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    hub = ngx_http_xet_hub_get(r);
 
     xet_buf_init(b, ngx_http_xet_alloc, r->pool, 16384);
 
@@ -68,13 +68,13 @@ ngx_http_xet_hub_page_begin(ngx_http_request_t *r, xet_buf_t *b,
                  "<nav aria-label=\"Hub\">\n"
                  "<ul>\n"
                  "<li><a href=\"%p/\">All repos</a></li>\n",
-                 ngx_http_xet_hub_str(&xlcf->hub_base));
+                 ngx_http_xet_hub_str(&hub->root));
 
     for (kind = XET_HUB_MODEL; kind < XET_HUB_KINDS; kind++) {
         plural = xet_hub_kind_plural(kind);
 
         xet_hub_html(b, "<li><a href=\"%p/%s\">%s</a></li>\n",
-                     ngx_http_xet_hub_str(&xlcf->hub_base), plural, plural);
+                     ngx_http_xet_hub_str(&hub->root), plural, plural);
     }
 
     ngx_http_xet_hub_page_who(r, b);
@@ -106,13 +106,13 @@ ngx_http_xet_hub_page_who(ngx_http_request_t *r, xet_buf_t *b)
 
     if (hub->who.len == 0) {
         xet_hub_html(b, "<li><a href=\"%p/?sign-in=1\">Sign in</a></li>\n",
-                     ngx_http_xet_hub_str(&xlcf->hub_base));
+                     ngx_http_xet_hub_str(&hub->root));
         return;
     }
 
     if (xet_hub_space_ok(hub->who.data, hub->who.len)) {
         xet_hub_html(b, "<li><a href=\"%p/%p\">Signed in as %t</a></li>\n",
-                     ngx_http_xet_hub_str(&xlcf->hub_base),
+                     ngx_http_xet_hub_str(&hub->root),
                      ngx_http_xet_hub_str(&hub->who),
                      ngx_http_xet_hub_str(&hub->who));
     }
@@ -332,11 +332,8 @@ void
 ngx_http_xet_hub_page_repo_url(ngx_http_request_t *r, xet_buf_t *b,
     xet_hub_kind_e kind, const ngx_str_t *repo)
 {
-    ngx_http_xet_loc_conf_t  *xlcf;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    xet_hub_html(b, "%p/", ngx_http_xet_hub_str(&xlcf->hub_base));
+    xet_hub_html(b, "%p/",
+                 ngx_http_xet_hub_str(&ngx_http_xet_hub_get(r)->root));
 
     if (kind != XET_HUB_MODEL) {
         xet_hub_html(b, "%s/", xet_hub_kind_plural(kind));

@@ -205,12 +205,23 @@ ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc)
         name.data = ref.data + (tag ? 5 : 6);
         name.len = ref.len - (tag ? 5 : 6);
 
-        /*
-         * a branch may have the same name as a tag, so the tag keeps its prefix
-         * "tags/"
-         */
+        view.rev = name;
 
-        view.rev = tag ? ref : name;
+        if (tag) {
+
+            /* a branch may have the same name, so write "refs/tags/" */
+
+            view.rev.len = sizeof("refs/") - 1 + ref.len;
+            view.rev.data = ngx_pnalloc(r->pool, view.rev.len);
+
+            if (view.rev.data == NULL) {
+                ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+                return;
+            }
+
+            ngx_memcpy(ngx_cpymem(view.rev.data, "refs/", sizeof("refs/") - 1),
+                       ref.data, ref.len);
+        }
 
         xet_hub_html(&paper->b, "<li><a href=\"");
         ngx_http_xet_hub_page_url(r, &paper->b, hub->asked.kind, &view, "tree",
@@ -315,12 +326,10 @@ ngx_http_xet_hub_page_crumbs(ngx_http_request_t *r,
     ngx_str_t                 part, path, name;
     ngx_http_xet_hub_t       *hub;
     ngx_http_xet_hub_view_t  *view;
-    ngx_http_xet_loc_conf_t  *xlcf;
 
     b = &paper->b;
     hub = ngx_http_xet_hub_get(r);
     view = &paper->view;
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     last = view->repo.data + view->repo.len;
     name.data = ngx_strlchr(view->repo.data, last, '/');
@@ -332,7 +341,7 @@ ngx_http_xet_hub_page_crumbs(ngx_http_request_t *r,
 
     xet_hub_html(b, "<nav aria-label=\"Path\">\n<ol>\n"
                  "<li><a href=\"%p/%p\">%t</a></li>\n<li><a href=\"",
-                 ngx_http_xet_hub_str(&xlcf->hub_base),
+                 ngx_http_xet_hub_str(&hub->root),
                  ngx_http_xet_hub_str(&part), ngx_http_xet_hub_str(&part));
 
     ngx_str_null(&path);

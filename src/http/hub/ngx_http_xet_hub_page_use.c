@@ -180,13 +180,14 @@ ngx_http_xet_hub_page_use_curl(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    url.data = ngx_pnalloc(r->pool, hub->origin.len + b.size);
+    url.len = hub->origin.len - hub->prefix.len;
+    url.data = ngx_pnalloc(r->pool, url.len + b.size);
+
     if (url.data == NULL) {
         return NGX_ERROR;
     }
 
-    ngx_memcpy(url.data, hub->origin.data, hub->origin.len);
-    url.len = hub->origin.len;
+    ngx_memcpy(url.data, hub->origin.data, url.len);
 
     for (node = b.first; node; node = node->next) {
         ngx_memcpy(url.data + url.len, node->start, node->pos - node->start);

@@ -176,6 +176,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
      * set by ngx_pcalloc():
      *
      *     conf->url_base = NULL;
+     *     conf->urls = NULL;
      *     conf->tls_value = NULL;
      *     conf->serves = 0;
      */
@@ -195,6 +196,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->token_number = NGX_CONF_UNSET;
     conf->token_period = NGX_CONF_UNSET;
     conf->hosts = NGX_CONF_UNSET_PTR;
+    conf->proxies = NGX_CONF_UNSET_PTR;
     conf->verify_body = NGX_CONF_UNSET;
     conf->upload_limit = NGX_CONF_UNSET_PTR;
 
@@ -322,7 +324,12 @@ ngx_http_xet_conf_merge_values(ngx_http_xet_main_conf_t *xmcf,
     ngx_conf_merge_ptr_value(conf->upload_limit, prev->upload_limit, NULL);
     ngx_conf_merge_ptr_value(conf->hosts, prev->hosts, NULL);
 
-    XET_MERGE_VALUE(conf->url_base, prev->url_base, NULL)
+    ngx_conf_merge_ptr_value(conf->proxies, prev->proxies, NULL);
+
+    if (conf->url_base == NULL && conf->urls == NULL) {
+        conf->url_base = prev->url_base;
+        conf->urls = prev->urls;
+    }
 
     /* "xet_token_epoch" sets the number and the period */
 

@@ -381,7 +381,8 @@ ngx_http_xet_conf_compile(ngx_conf_t *cf, ngx_str_t *value,
 
 
 /*
- * xet_url_base url; if it contains variables, it is checked at each request.
+ * xet_url_base url ...; a single URL may have variables, and is then parsed for
+ * each request.
  */
 
 char *
@@ -389,27 +390,101 @@ ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_xet_loc_conf_t *xlcf = conf;
 
-    char       *rv;
-    ngx_str_t  *value;
+    xet_url_t   *url;
+    ngx_str_t   *value;
+    ngx_uint_t   i, n;
 
-    rv = ngx_http_set_complex_value_slot(cf, cmd, conf);
-
-    if (rv != NGX_CONF_OK) {
-        return rv;
+    if (xlcf->url_base || xlcf->urls) {
+        return "is duplicate";
     }
 
-    value = &xlcf->url_base->value;
+    value = cf->args->elts;
+    n = cf->args->nelts;
 
-    if (xlcf->url_base->lengths == NULL
-        && !xet_sign_base_ok(value->data, value->len))
+    if (n == 2 && ngx_http_script_variables_count(&value[1])
+        && (value[1].data[0] == '$'
+            || ngx_strncasecmp(value[1].data, (u_char *) "http://", 7) == 0
+            || ngx_strncasecmp(value[1].data, (u_char *) "https://", 8) == 0))
     {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"xet_url_base\" has characters that must be "
-                           "escaped in a URL: \"%V\"", value);
+        char  *rv;
+
+        rv = ngx_http_set_complex_value_slot(cf, cmd, conf);
+
+        return (rv == NGX_CONF_OK) ? ngx_http_xet_conf_keep(cf, cmd, conf)
+                                   : rv;
+    }
+
+    xlcf->urls = ngx_array_create(cf->pool, n - 1, sizeof(xet_url_t));
+    if (xlcf->urls == NULL) {
         return NGX_CONF_ERROR;
     }
 
+    for (i = 1; i < n; i++) {
+        url = ngx_array_push(xlcf->urls);
+
+        if (!xet_url_parse(url, value[i].data, value[i].len)) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid URL \"%V\" in \"xet_url_base\": it "
+                               "must be http[s]://host[:port][/path], without "
+                               "characters that must be escaped in a URL; "
+                               "only a single URL may have variables",
+                               &value[i]);
+            return NGX_CONF_ERROR;
+        }
+    }
+
     return ngx_http_xet_conf_keep(cf, cmd, conf);
+}
+
+
+/* xet_proxies address | CIDR | unix: ...; */
+
+char *
+ngx_http_xet_conf_proxies(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_loc_conf_t *xlcf = conf;
+
+    ngx_str_t   *value;
+    ngx_cidr_t  *cidr;
+    ngx_uint_t   i;
+
+    if (xlcf->proxies != NGX_CONF_UNSET_PTR) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    xlcf->proxies = ngx_array_create(cf->pool, cf->args->nelts - 1,
+                                     sizeof(ngx_cidr_t));
+    if (xlcf->proxies == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 1; i < cf->args->nelts; i++) {
+        cidr = ngx_array_push(xlcf->proxies);
+        ngx_memzero(cidr, sizeof(ngx_cidr_t));
+
+#if (NGX_HAVE_UNIX_DOMAIN)
+
+        if (value[i].len == 5
+            && ngx_strncmp(value[i].data, "unix:", 5) == 0)
+        {
+            cidr->family = AF_UNIX;
+            continue;
+        }
+
+#endif
+
+        if (ngx_ptocidr(&value[i], cidr) == NGX_ERROR) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid address \"%V\" in \"xet_proxies\": an "
+                               "address, a network such as 10.0.0.0/8, or "
+                               "\"unix:\" is expected", &value[i]);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    return NGX_CONF_OK;
 }
 
 

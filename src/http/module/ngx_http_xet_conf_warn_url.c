@@ -19,16 +19,6 @@
                                  NGX_HTTP_XET_WARN_HASH
 
 
-/* The parts of "xet_url_base". */
-
-typedef struct {
-    ngx_str_t                  host;           /* name, and port if any */
-    ngx_str_t                  path;
-    in_port_t                  port;
-    ngx_uint_t                 tls;
-} ngx_http_xet_base_t;
-
-
 static ngx_int_t ngx_http_xet_warn_root_of(ngx_http_xet_warn_t *w,
     ngx_http_xet_conf_location_t *server, ngx_http_xet_conf_location_t *loc,
     const ngx_str_t *prefix);
@@ -37,12 +27,12 @@ static ngx_uint_t ngx_http_xet_warn_comes(ngx_http_xet_warn_t *w,
     const ngx_str_t *prefix);
 static void ngx_http_xet_warn_resolve(u_char *path, u_char *real);
 static ngx_uint_t ngx_http_xet_warn_same(u_char *one, u_char *two);
-static ngx_int_t ngx_http_xet_warn_base(ngx_http_xet_conf_location_t *loc,
-    ngx_http_xet_base_t *base);
+static const xet_url_t *ngx_http_xet_warn_base(ngx_http_xet_conf_location_t
+    *loc, ngx_str_t *path);
 static ngx_uint_t ngx_http_xet_warn_ours(ngx_http_xet_warn_t *w,
-    ngx_http_xet_base_t *base);
+    const xet_url_t *base);
 static ngx_uint_t ngx_http_xet_warn_named(ngx_http_conf_addr_t *addr,
-    ngx_http_xet_base_t *base);
+    const xet_url_t *base);
 static ngx_uint_t ngx_http_xet_warn_served(ngx_http_xet_warn_t *w,
     ngx_str_t *path);
 
@@ -59,10 +49,9 @@ ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     *server, ngx_http_xet_conf_location_t *loc)
 {
     u_char                        *p;
-    ngx_str_t                      prefix;
+    ngx_str_t                      prefix, path;
     ngx_int_t                      rc, judged;
     ngx_uint_t                     i;
-    ngx_http_xet_base_t            base;
     ngx_http_xet_conf_location_t  *locations;
     ngx_http_core_loc_conf_t      *clcf;
 
@@ -97,9 +86,9 @@ ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     for (i = 0; judged != NGX_OK && i < w->xmcf->locations->nelts; i++) {
 
         if (locations[i].conf->api
-            && ngx_http_xet_warn_base(&locations[i], &base) == NGX_OK)
+            && ngx_http_xet_warn_base(&locations[i], &path))
         {
-            rc = ngx_http_xet_warn_root_of(w, server, loc, &base.path);
+            rc = ngx_http_xet_warn_root_of(w, server, loc, &path);
             judged = (rc == NGX_DECLINED) ? judged : rc;
         }
     }
@@ -125,9 +114,8 @@ ngx_http_xet_warn_data(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     *server, ngx_http_xet_conf_location_t *loc)
 {
     u_char                        *p;
-    ngx_str_t                      prefix, *name;
+    ngx_str_t                      prefix, path, *name;
     ngx_uint_t                     i;
-    ngx_http_xet_base_t            base;
     ngx_http_xet_conf_location_t  *locations;
 
     ngx_str_null(&prefix);
@@ -153,8 +141,8 @@ ngx_http_xet_warn_data(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     for (i = 0; i < w->xmcf->locations->nelts; i++) {
 
         if (locations[i].conf->api
-            && ngx_http_xet_warn_base(&locations[i], &base) == NGX_OK
-            && ngx_http_xet_warn_comes(w, server, loc, &base.path))
+            && ngx_http_xet_warn_base(&locations[i], &path)
+            && ngx_http_xet_warn_comes(w, server, loc, &path))
         {
             return 1;
         }
@@ -312,8 +300,7 @@ ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     *server, ngx_http_xet_conf_location_t *loc)
 {
     u_char                         buf[NGX_HTTP_XET_URI_MAX], *p;
-    ngx_str_t                      uri;
-    ngx_http_xet_base_t            base;
+    ngx_str_t                      uri, path;
     ngx_http_xet_conf_location_t  *data;
 
     if (loc->conf->url_ranges == 1
@@ -323,11 +310,11 @@ ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
         return;
     }
 
-    if (ngx_http_xet_warn_base(loc, &base) != NGX_OK) {
-        ngx_str_null(&base.path);
+    if (ngx_http_xet_warn_base(loc, &path) == NULL) {
+        ngx_str_null(&path);
     }
 
-    p = ngx_slprintf(buf, buf + sizeof(buf) - 1, "%V%s", &base.path,
+    p = ngx_slprintf(buf, buf + sizeof(buf) - 1, "%V%s", &path,
                      NGX_HTTP_XET_DATA);
     *p = '\0';
 
@@ -356,14 +343,15 @@ void
 ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
     *loc)
 {
-    ngx_http_xet_base_t            base;
+    ngx_str_t                      path;
+    const xet_url_t               *base;
     ngx_http_xet_conf_location_t  *first;
 
     /* warn once for all locations that inherit the same "xet_url_base" */
 
     first = w->xmcf->locations->elts;
 
-    while (first->conf->url_base != loc->conf->url_base
+    while (first->conf->urls != loc->conf->urls
            || !first->conf->api || first->core->noname)
     {
         first++;
@@ -371,10 +359,14 @@ ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
 
     /* if no location has "xet_data", another machine serves the data */
 
-    if (first != loc || !w->xmcf->data
-        || ngx_http_xet_warn_base(loc, &base) != NGX_OK
-        || !ngx_http_xet_warn_ours(w, &base)
-        || ngx_http_xet_warn_served(w, &base.path))
+    if (first != loc || !w->xmcf->data) {
+        return;
+    }
+
+    base = ngx_http_xet_warn_base(loc, &path);
+
+    if (base == NULL || !ngx_http_xet_warn_ours(w, base)
+        || ngx_http_xet_warn_served(w, &path))
     {
         return;
     }
@@ -384,78 +376,27 @@ ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_conf_location_t
                           "location of \"xet_data\" serves \"%V/xorbs/\": "
                           "downloads fail with 404; add such a location, or "
                           "correct the path of \"xet_url_base\"",
-                          &base.path);
+                          &path);
 }
 
 
-/*
- * Parses "xet_url_base".  Returns NGX_OK, or NGX_DECLINED if it is not set,
- * has variables, or is not a URL.
- */
+/* Returns the first "xet_url_base"; NULL if it has variables or is not set. */
 
-static ngx_int_t
-ngx_http_xet_warn_base(ngx_http_xet_conf_location_t *loc, ngx_http_xet_base_t
-    *base)
+static const xet_url_t *
+ngx_http_xet_warn_base(ngx_http_xet_conf_location_t *loc, ngx_str_t *path)
 {
-    u_char     *p, *last, *colon;
-    ngx_int_t   n;
-    ngx_str_t  *value;
+    const xet_url_t  *url;
 
-    if (loc->conf->url_base == NULL || loc->conf->url_base->lengths) {
-        return NGX_DECLINED;
+    if (loc->conf->urls == NULL) {
+        return NULL;
     }
 
-    value = &loc->conf->url_base->value;
-    p = value->data;
-    last = p + value->len;
+    url = loc->conf->urls->elts;
 
-    if (value->len > 7 && ngx_strncasecmp(p, (u_char *) "http://", 7) == 0) {
-        base->tls = 0;
-        p += 7;
+    path->data = (u_char *) url->path.data;
+    path->len = url->path.len;
 
-    } else if (value->len > 8
-               && ngx_strncasecmp(p, (u_char *) "https://", 8) == 0)
-    {
-        base->tls = 1;
-        p += 8;
-
-    } else {
-        return NGX_DECLINED;
-    }
-
-    while (last > p && last[-1] == '/') {
-        last--;
-    }
-
-    base->host.data = p;
-
-    while (p < last && *p != '/') {
-        p++;
-    }
-
-    base->host.len = p - base->host.data;
-    base->path.data = p;
-    base->path.len = last - p;
-    base->port = base->tls ? 443 : 80;
-
-    for (colon = p; colon > base->host.data; colon--) {
-
-        if (colon[-1] < '0' || colon[-1] > '9') {
-            break;
-        }
-    }
-
-    if (colon > base->host.data && colon[-1] == ':') {
-
-        n = ngx_atoi(colon, p - colon);
-        if (n < 1 || n > 65535) {
-            return NGX_DECLINED;
-        }
-
-        base->port = (in_port_t) n;
-    }
-
-    return NGX_OK;
+    return url;
 }
 
 
@@ -466,7 +407,7 @@ ngx_http_xet_warn_base(ngx_http_xet_conf_location_t *loc, ngx_http_xet_base_t
  */
 
 static ngx_uint_t
-ngx_http_xet_warn_ours(ngx_http_xet_warn_t *w, ngx_http_xet_base_t *base)
+ngx_http_xet_warn_ours(ngx_http_xet_warn_t *w, const xet_url_t *base)
 {
     ngx_uint_t             i, j, tls;
     ngx_http_conf_port_t  *port;
@@ -490,8 +431,9 @@ ngx_http_xet_warn_ours(ngx_http_xet_warn_t *w, ngx_http_xet_base_t *base)
             tls = 0;
 #endif
 
-            if (tls == base->tls
-                && ngx_inet_get_port(addr[j].opt.sockaddr) == base->port
+            if (tls == (ngx_uint_t) base->tls
+                && ngx_inet_get_port(addr[j].opt.sockaddr)
+                   == xet_url_port_of(base, base->tls)
                 && ngx_http_xet_warn_named(&addr[j], base))
             {
                 return 1;
@@ -504,34 +446,18 @@ ngx_http_xet_warn_ours(ngx_http_xet_warn_t *w, ngx_http_xet_base_t *base)
 
 
 static ngx_uint_t
-ngx_http_xet_warn_named(ngx_http_conf_addr_t *addr, ngx_http_xet_base_t *base)
+ngx_http_xet_warn_named(ngx_http_conf_addr_t *addr, const xet_url_t *base)
 {
-    ngx_str_t                   host;
     ngx_uint_t                  i, j;
     ngx_http_server_name_t     *name;
     ngx_http_core_srv_conf_t  **cscf;
 
-    if (addr->opt.addr_text.len == base->host.len
-        && ngx_strncmp(addr->opt.addr_text.data, base->host.data,
-                       base->host.len)
+    if (addr->opt.addr_text.len == base->authority.len
+        && ngx_strncmp(addr->opt.addr_text.data, base->authority.data,
+                       base->authority.len)
            == 0)
     {
         return 1;
-    }
-
-    host = base->host;
-
-    while (host.len && host.data[host.len - 1] >= '0'
-           && host.data[host.len - 1] <= '9')
-    {
-        host.len--;
-    }
-
-    if (host.len && host.data[host.len - 1] == ':') {
-        host.len--;
-
-    } else {
-        host.len = base->host.len;
     }
 
     cscf = addr->servers.elts;
@@ -542,8 +468,10 @@ ngx_http_xet_warn_named(ngx_http_conf_addr_t *addr, ngx_http_xet_base_t *base)
 
         for (j = 0; j < cscf[i]->server_names.nelts; j++) {
 
-            if (name[j].name.len == host.len && host.len
-                && ngx_strncasecmp(name[j].name.data, host.data, host.len)
+            if (name[j].name.len == base->host.len
+                && ngx_strncasecmp(name[j].name.data,
+                                   (u_char *) base->host.data,
+                                   base->host.len)
                    == 0)
             {
                 return 1;

@@ -307,10 +307,17 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       NULL },
 
     { ngx_string("xet_url_base"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
       ngx_http_xet_conf_url_base,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, url_base),
+      NULL },
+
+    { ngx_string("xet_proxies"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_xet_conf_proxies,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
       NULL },
 
     { ngx_string("xet_hosts"),

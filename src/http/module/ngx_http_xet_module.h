@@ -234,6 +234,8 @@ char *ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_int_t ngx_http_xet_conf_names(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *conf);
 
+char *ngx_http_xet_conf_proxies(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 char *ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,

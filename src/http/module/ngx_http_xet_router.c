@@ -367,17 +367,27 @@ static ngx_int_t
 ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match,
     ngx_uint_t bare)
 {
+    size_t                       len;
     u_char                      *room;
     ngx_uint_t                   i;
     const ngx_http_xet_route_t  *route;
 
     for (i = 0; i < NGX_HTTP_XET_ROUTES; i++) {
         route = &ngx_http_xet_routes[i];
+        len = match->path.len;
+
+        /* people may write a slash at the end of a page's URL */
+
+        if (route->right == NGX_HTTP_XET_BROWSES && len > 1
+            && match->path.data[len - 1] == '/')
+        {
+            len--;
+        }
 
         if (!(route->versions & match->version)
             || (route->right == NGX_HTTP_XET_BROWSES && !match->people)
             || !xet_route_match(route->form, (int) bare, match->path.data,
-                                match->path.len))
+                                len))
         {
             continue;
         }
@@ -395,7 +405,7 @@ ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match,
         match->route = route;
         match->bare = bare;
         match->status = xet_route_parse(route->form, (int) bare,
-                                        match->path.data, match->path.len,
+                                        match->path.data, len,
                                         room, &match->args);
         break;
     }

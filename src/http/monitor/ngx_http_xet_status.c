@@ -11,7 +11,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_download.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_monitor.h"
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_store.h"
@@ -522,19 +522,19 @@ static void
 ngx_http_xet_status_endpoint(ngx_http_xet_status_t *s)
 {
     u_char                    *p;
-    ngx_http_xet_url_t         url;
+    ngx_str_t                  url;
     ngx_http_xet_loc_conf_t   *xlcf;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xlcf = ngx_http_get_module_loc_conf(s->request, ngx_http_xet_module);
     xmcf = ngx_http_get_module_main_conf(s->request, ngx_http_xet_module);
 
-    if (!xmcf->api || ngx_http_xet_url_init(s->request, &url) != NGX_OK) {
+    if (!xmcf->api || ngx_http_xet_name_url(s->request, 0, &url) != NGX_OK) {
         ngx_http_xet_status_text(s, "endpoint", "none");
         return;
     }
 
-    p = ngx_pnalloc(s->request->pool, url.base.len + xlcf->api_base.len);
+    p = ngx_pnalloc(s->request->pool, url.len + xlcf->api_base.len);
 
     if (p == NULL) {
         s->failed = 1;
@@ -544,7 +544,7 @@ ngx_http_xet_status_endpoint(ngx_http_xet_status_t *s)
     s->texts[s->n].name = "endpoint";
     s->texts[s->n].value.data = p;
 
-    p = ngx_cpymem(p, url.base.data, url.base.len);
+    p = ngx_cpymem(p, url.data, url.len);
     p = ngx_cpymem(p, xlcf->api_base.data, xlcf->api_base.len);
 
     s->texts[s->n].value.len = p - s->texts[s->n].value.data;

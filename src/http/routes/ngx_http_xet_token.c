@@ -23,7 +23,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_download.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
 
@@ -406,7 +406,7 @@ ngx_http_xet_token_endpoint(ngx_http_request_t *r, ngx_str_t *url)
 {
     u_char                   *p;
     ngx_int_t                 rc;
-    ngx_http_xet_url_t        base;
+    ngx_str_t                 base;
     ngx_http_xet_loc_conf_t  *xlcf;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
@@ -419,20 +419,20 @@ ngx_http_xet_token_endpoint(ngx_http_request_t *r, ngx_str_t *url)
 
     } else {
 
-        rc = ngx_http_xet_url_init(r, &base);
+        rc = ngx_http_xet_name_url(r, 0, &base);
 
         if (rc != NGX_OK) {
             return rc;
         }
 
-        url->len = base.base.len + xlcf->api_base.len;
+        url->len = base.len + xlcf->api_base.len;
         url->data = ngx_pnalloc(r->pool, url->len);
 
         if (url->data == NULL) {
             return NGX_ERROR;
         }
 
-        p = ngx_cpymem(url->data, base.base.data, base.base.len);
+        p = ngx_cpymem(url->data, base.data, base.len);
         ngx_memcpy(p, xlcf->api_base.data, xlcf->api_base.len);
     }
 

@@ -59,6 +59,7 @@ sub new {
 
 	return bless {
 		socket => $socket, port => $port, buffer => '', eof => 0,
+		host => ($o{addr} || '127.0.0.1') . ":$port",
 		timeout => patience($o{timeout} || $default_timeout)
 	}, $class;
 }
@@ -71,7 +72,7 @@ sub new {
 #
 #     keep    keep-alive; by default the connection is closed
 #     expect  sends "Expect: 100-continue" and waits for the response
-#     host    value of Host instead of localhost
+#     host    value of Host instead of the address and port
 
 sub request {
 	my ($class, $port, $method, $uri, $headers, $body, %o) = @_;
@@ -154,7 +155,7 @@ sub start {
 		$text .= "$name: $_\r\n" for ref $value ? @$value : $value;
 	}
 
-	$text .= 'Host: ' . ($o{host} || 'localhost') . "\r\n"
+	$text .= 'Host: ' . ($o{host} || $self->{host}) . "\r\n"
 		unless $seen{host};
 	$text .= "Connection: close\r\n"
 		if $o{close} && !$o{keep} && !$seen{connection};

@@ -292,6 +292,7 @@ sub hub_lfs_batch {
 			size => $s->{size} } ] });
 }
 
+sub hub_git { return (args => '?service=git-upload-pack') }
 sub hub_list { return (args => '?search=zse&limit=100') }
 sub hub_page_root { return (args => '?search=zse') }
 
