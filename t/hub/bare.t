@@ -252,6 +252,7 @@ sub body {
 	return $uri =~ /preupload/ ? '{"files":[]}'
 		: $uri =~ /duplicate/ ? '{"target":{"type":"model",'
 		. '"name":"a/b"},"files":[]}'
+		: $uri =~ /branch/ ? '{}'
 		: $uri =~ /tag/ ? '{"tag":"x"}'
 		: $uri =~ /commit/ ? '{"key":"header","value":{"summary":"x"}}'
 		: '{"private":true}';

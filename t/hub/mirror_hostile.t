@@ -185,11 +185,11 @@ is(cdn(), 0, 'no body at the CDN');
 is($t->post('/api/models/o/same/paths-info/main', \'{"paths":["x"]}')
 	->{body}, '{"from":"there"}', 'a body goes to a path of that Hub');
 
-for my $type ([ "x\ty", 'application/json' ],
+for my $type ([ "x\ty", 'application/json', '{"paths":["x"]}' ],
 	[ 'application/x-www-form-urlencoded; charset=utf-8',
-		'application/x-www-form-urlencoded' ])
+		'application/x-www-form-urlencoded', 'paths=x' ])
 {
-	is($t->post('/api/models/o/seen/paths-info/main', \'{"paths":[]}',
+	is($t->post('/api/models/o/seen/paths-info/main', \$type->[2],
 		{ 'Content-Type' => $type->[0], Cookie => 'a=secret',
 			%{ $t->auth('write', '@bob') } })->{body},
 		"$type->[1],,", "paths-info: sent as $type->[1]");
