@@ -198,7 +198,7 @@ endif
 
 CORE_INCS :=	$(addprefix -I,$(CORE_DIRS)) $(BLAKE3_INCS)
 CORE_LIBS :=	$(BLAKE3_LIBS) -llz4 -lcrypto -lzstd -lxxhash -lisal \
-		-ljansson -lexpat
+		-ljansson -lexpat -lyaml
 
 UNIT_BINS :=	$(UNIT_SRCS:t/unit/%.c=$(BUILD)/unit/%)
 REPLAY_BINS :=	$(FUZZ_SRCS:t/fuzz/%.c=$(BUILD)/fuzz-replay/%)

@@ -86,6 +86,7 @@ list()
     need liblz4-dev         'LZ4 compression'
     need libjansson-dev     'JSON of tokens and telemetry'
     need libexpat1-dev      'XML responses of S3 stores'
+    need libyaml-dev        'metadata of README.md'
     need libzstd-dev        'Zstandard, for compressed tensors'
     need libxxhash-dev      'XXH3 checksums of tensors'
     need libisal-dev        'CRC-32C checksums of tensors'

@@ -84,6 +84,8 @@
     X(HUB_VALUE,      "unsupported_value", 400, "unsupported value")          \
     X(HUB_LARGE,      "file_too_large",  413,                                 \
       "a file is too large to be sent in a commit; upload it first")          \
+    X(HUB_CARD,       "invalid_card",    400,                                 \
+      "invalid metadata in README.md")                                        \
     X(HUB_DEPTH,      "path_too_deep",   400,                                 \
       "a path has more folders than this server allows")                      \
     X(HUB_COUNT,      "too_many_operations", 413,                             \

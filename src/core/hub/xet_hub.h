@@ -488,6 +488,51 @@ xet_status_t xet_hub_ignore_match(xet_hub_ignore_t *ignore,
 
 
 /*
+ * xet_hub_card.c: the metadata of a README.md, called a card.
+ */
+
+#define XET_HUB_CARD_NAME   "README.md"        /* in the root of a repo */
+#define XET_HUB_CARD_MAX    (1024 * 1024)      /* bytes of YAML */
+#define XET_HUB_CARD_DEPTH  64                 /* levels of collections */
+
+
+typedef struct {
+    xet_hub_text_t   yaml;
+    size_t           line;             /* lines before the head */
+    unsigned         begins:1;         /* there is a first line "---" */
+    unsigned         complete:1;       /* and a last one */
+} xet_hub_card_head_t;
+
+
+typedef struct {
+    char             text[192];        /* printable ASCII */
+} xet_hub_card_error_t;
+
+
+/*
+ * Finds the YAML at the beginning of a README.md, between two lines "---".
+ * Returns 1; or 0 if there is no such head, or if its end is not in the text.
+ */
+int xet_hub_card_find(const uint8_t *text, size_t len,
+    xet_hub_card_head_t *head);
+
+/*
+ * Converts a head to a JSON object, which the caller must free(); *json is NULL
+ * if the head is empty.  Returns XET_HUB_CARD and sets *error for YAML that is
+ * broken, that is not a mapping, or that exceeds a limit; or XET_NOMEM.
+ */
+xet_status_t xet_hub_card_parse(const xet_hub_card_head_t *head, char **json,
+    size_t *json_len, xet_hub_card_error_t *error);
+
+/*
+ * Parses {content, repoType}, a README.md to check.  Errors: XET_BODY_SYNTAX,
+ * XET_NOMEM, and those of xet_hub_card_parse().
+ */
+xet_status_t xet_hub_card_check(const uint8_t *text, size_t len,
+    xet_hub_card_error_t *error);
+
+
+/*
  * xet_hub_html.c: HTML pages of the Hub.
  */
 

@@ -331,6 +331,37 @@ xet_hub_move_parse(xet_hub_repo_t *repo, const uint8_t *text, size_t len)
 
 
 xet_status_t
+xet_hub_card_check(const uint8_t *text, size_t len,
+    xet_hub_card_error_t *error)
+{
+    char                 *json;
+    size_t                n;
+    json_t               *doc;
+    xet_status_t          rc;
+    xet_hub_text_t        content;
+    xet_hub_card_head_t   head;
+
+    doc = NULL;
+    json = NULL;
+
+    rc = xet_hub_body_doc(&doc, text, len);
+
+    if (rc == XET_OK && !xet_hub_body_text(doc, "content", &content)) {
+        rc = XET_BODY_SYNTAX;
+    }
+
+    if (rc == XET_OK && xet_hub_card_find(content.data, content.len, &head)) {
+        rc = xet_hub_card_parse(&head, &json, &n, error);
+    }
+
+    free(json);
+    json_decref(doc);
+
+    return rc;
+}
+
+
+xet_status_t
 xet_hub_duplicate_parse(xet_hub_repo_t *target, const uint8_t *text,
     size_t len, xet_hub_op_pt handler, void *ctx)
 {
