@@ -955,6 +955,10 @@ CREATE TYPE xet.hub_answer AS (
 -- Repos of the Hub.  store is a number, from which xet.hub_store() makes the
 -- name of the row in xet.repos that uploads to the repo belong to.  The repo
 -- gets a new number when it becomes private; no number is reused.
+--
+-- card is the file README.md of the last commit of main, if its metadata is
+-- known.  marks are the values by which lists find the repo, from
+-- xet.hub_marks().
 
 CREATE TABLE xet.hub_repos (
     id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -965,6 +969,8 @@ CREATE TABLE xet.hub_repos (
     created_at  timestamptz NOT NULL DEFAULT now(),
     changed_at  timestamptz NOT NULL DEFAULT now(),
     store       bigint      GENERATED ALWAYS AS IDENTITY,
+    card        bigint,
+    marks       text[],
 
     CHECK (kind BETWEEN 0 AND 3)
 );
@@ -972,13 +978,22 @@ CREATE TABLE xet.hub_repos (
 CREATE UNIQUE INDEX hub_repos_name
     ON xet.hub_repos (kind, lower(owner), lower(name));
 
--- indexes for lists of the repos of a kind or an owner, recently changed first
+-- indexes for lists of the repos of a kind or an owner, recently changed or
+-- created first
 
 CREATE INDEX hub_repos_changed
     ON xet.hub_repos (kind, changed_at DESC, id DESC);
 
 CREATE INDEX hub_repos_owner
     ON xet.hub_repos (kind, lower(owner), changed_at DESC, id DESC);
+
+CREATE INDEX hub_repos_created
+    ON xet.hub_repos (kind, created_at DESC, id DESC);
+
+CREATE INDEX hub_repos_owner_created
+    ON xet.hub_repos (kind, lower(owner), created_at DESC, id DESC);
+
+CREATE INDEX hub_repos_marks ON xet.hub_repos USING gin (marks);
 
 CREATE UNIQUE INDEX hub_repos_store ON xet.hub_repos (store);
 
@@ -1051,6 +1066,33 @@ CREATE TABLE xet.hub_refs (
 
     PRIMARY KEY (repo_id, name)
 );
+
+
+-- Cards: the metadata of files README.md, as JSON; NULL if the file has none.
+-- A card is read once for all repos that have the file, and is shown only in
+-- these repos.
+
+CREATE TABLE xet.hub_cards (
+    file_id  bigint PRIMARY KEY REFERENCES xet.files ON DELETE CASCADE,
+    card     text
+);
+
+
+-- Updates the card of a repo when its branch main changes.
+
+CREATE FUNCTION xet.hub_refs_card()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM xet.hub_card_set(NEW.repo_id, NEW.oid);
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER card AFTER INSERT OR UPDATE OF oid ON xet.hub_refs
+    FOR EACH ROW WHEN (NEW.name = 'heads/main')
+    EXECUTE FUNCTION xet.hub_refs_card();
 
 
 -- Files and folders; the hash of a folder is NULL.  The bytes of a hash are in

@@ -21,7 +21,7 @@ BEGIN
       FROM (SELECT (n.repo).kind::integer,
                    (n.repo).owner || '/' || (n.repo).name AS repo,
                    (n.repo).private,
-                   (extract(epoch FROM n.changed_at) * 1000000)::bigint
+                   (extract(epoch FROM n.sorted_at) * 1000000)::bigint
                        AS changed, n.id,
                    CASE WHEN m.seq = x.last THEN x.files ELSE m.files END,
                    CASE WHEN m.seq = x.last THEN x.bytes ELSE m.bytes END

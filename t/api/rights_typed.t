@@ -55,6 +55,9 @@ SELECT xet.hub_stage('c', 0, '{2}', ARRAY['c'::bytea], '{400}', '{NULL}',
                      ARRAY[sha256('fs')], '{NULL}', '{NULL}', '{NULL}');
 SELECT xet.hub_stage('g', 0, '{2}', ARRAY['c'::bytea], '{400}', '{NULL}',
                      ARRAY[sha256('gs')], '{NULL}', '{NULL}', '{NULL}');
+SELECT xet.hub_stage('r', 0, '{2}', ARRAY['README.md'::bytea], '{400}',
+                     '{NULL}', ARRAY[sha256('fs')], '{NULL}', '{NULL}',
+                     '{NULL}');
 SELECT xet.hub_stage('b', 0, '{3}', ARRAY['c'::bytea], '{NULL}',
                      ARRAY[sha256('f')], '{NULL}', '{NULL}', '{NULL}',
                      ARRAY['model/alice/m'::bytea]);
@@ -122,7 +125,9 @@ my %value = (kind => 0, owner => "'alice'", name => "'m'", rev => "'main'",
 	ends => "'{2}'", chunk => "sha256('c')", digest => "sha256('fs')",
 	stored => 1, logical => 1, what => "'stored'", size => 10, seq => 0,
 	copy_id => 9, admin => 'true', act => 'NULL', seen => 'NULL',
-	metadata => 0, counted => 'true', claimed => 'true');
+	metadata => 0, counted => 'true', claimed => 'true', marks => 'NULL', words => 'NULL',
+	created => 'false', whole => 'true', siblings => 'true',
+	uploads => "'_hub/1'", card => 'NULL');
 my %special = (
 	hub_again => { any_store => 'false', store => "'_hub/99'" },
 	hub_bucket_file => { repo => 2, path => "'y'",
@@ -134,6 +139,10 @@ my %special = (
 	hub_begin => { name => "'new'" },
 	hub_list => { name => 'NULL' },
 	hub_newest => { name => 'NULL' },
+	hub_own => { name => 'NULL' },
+	hub_matches => { name => 'NULL',
+		repo => '(SELECT h FROM xet.hub_repos h WHERE h.id = 1)' },
+	hub_card_wanted => { upload => "'r'", uploads => "'_hub/1'" },
 	hub_page_list => { kind => 4, name => 'NULL' },
 	hub_create => { name => "'new'", batches => 0 },
 	hub_duplicate => { to_owner => "'alice'", to_name => "'m'" },
@@ -239,7 +248,7 @@ sub call {
 	my %given = (%$args, asked => 'ROW('
 		. join(', ', map { $_ // 'NULL' } @$args{@asked}) . ')');
 
-	my $column = $out->{body} && $name =~ /list/ ? 't.body'
+	my $column = $out->{body} && $name =~ /list|own/ ? 't.body'
 		: $out->{status} ? 't.status'
 		: $out->{bad} ? 't.bad IS NULL'
 		: $name eq 'hub_again' ? 't IS NOT NULL'

@@ -175,6 +175,7 @@ my %said = (
 	xorb_advertised => "xet.xorb_advertised(ARRAY[$hash\::bytea])",
 	shard_unstage => "xet.shard_unstage($act)",
 	hub_unstage => "xet.hub_unstage($act)",
+	hub_card_put => "xet.hub_card_put('p', $one, NULL)",
 	orphans_found => "xet.orphans_found('1')",
 	heal_later => 'xet.heal_later((SELECT min(id) FROM xet.xorbs), (SELECT'
 		. ' copy_id FROM xet.xorbs ORDER BY id LIMIT 1))',
@@ -186,8 +187,9 @@ $t->sql("SELECT * FROM xet.job_take('t', $node, '1000', '1000')");
 
 my ($first, $again);
 
-for my $name (qw/ job_keep job_done heal_later repo_forget repo_delete
-	files_prove hub_here hub_keep copies_lost xorb_damaged xorb_intact
+for my $name (qw/ job_keep job_done heal_later hub_card_put repo_forget
+	repo_delete files_prove hub_here hub_keep copies_lost xorb_damaged
+	xorb_intact
 	xorb_advertised shard_unstage hub_unstage orphans_found
 	write_probe caller_refused gc_files gc_xorbs gc_removed
 	usage_settle /)

@@ -56,11 +56,14 @@ my %value = (rev => "'main'", path => "'x'", blobs => 'true',
 	over => 'false', parent => 'NULL', title => "'title'", text => "''",
 	subject => 'NULL', to_kind => 3, hashes => "'{}'", digests => "'{}'",
 	writes => 'true', act => 'NULL', seen => 'NULL', metadata => 0,
-	counted => 'true', part => 10, rest => 'NULL');
+	counted => 'true', part => 10, rest => 'NULL',
+	marks => 'NULL', words => 'NULL', created => 'false', whole => 'true',
+	siblings => 'true', uploads => "'_hub/1'",
+	repo => '(SELECT h FROM xet.hub_repos h WHERE h.id = 1)');
 
 # These functions read many repos, not a named one.
 
-my %none = map { $_ => 1 } qw/ hub_list hub_page_list /;
+my %none = map { $_ => 1 } qw/ hub_list hub_own hub_page_list /;
 my %called = map { $_->{name} => 1 } @{ module_table('statements') };
 
 my @functions = map { [ split(/\|/, $_) ] } $t->sql(<<'EOF_SQL');

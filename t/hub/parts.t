@@ -157,10 +157,11 @@ is(statements() - $from, 3, 'LFS: in parts');
 is(join(' ', map { $_->{oid} } @{ $lfs->json()->{objects} }),
 	join(' ', map { $_->{oid} } @objects), 'LFS: all objects');
 
-my @there = grep { $lfs->json()->{objects}[$_]{actions} } 0 .. 699;
+my $found = $lfs->json()->{objects};
+my @there = grep { $found->[$_]{actions} } 0 .. 699;
 
 is("@there", '0 255 256 699', 'LFS: those that are there');
-is($t->get($lfs->json()->{objects}[699]{actions}{download}{href}
+is($t->get($found->[699]{actions}{download}{href}
 	=~ s!^http://[^/]+!!r)->{body}, 'object 699', 'LFS: the last one');
 
 my $refs = $body{refs}->json();

@@ -89,6 +89,7 @@ $t->sql("SELECT xet.hub_ref_put(ROW($hub), 'heads/side', 'main', 0, 'me',"
 	. ' NULL)');
 
 my %most = (hub_tree_rows => 6000, hub_list => 2000, hub_page_list => 2000,
+	hub_own => 2000,
 	hub_page_tree => 2000, hub_commits_get => 2000, hub_info => 2000);
 my %one = (
 	hub_begin => sub { "0, 'me', 'f$_[0]', $who, 'z$_[0]'" },
@@ -101,10 +102,14 @@ my %one = (
 		"0, 'me', 'n$_[0]', $who, true, 'me', 'o$_[0]', NULL" },
 	hub_settings => [ sub { "$hub, true, false, NULL" },
 		sub { "0, 'me', 'f$_[0]', $who, true, true, NULL" } ],
-	hub_info => [ sub { "$hub, 'main', true, NULL" },
-		map { my $rev = $_; sub { "$hub, '$rev', true, NULL" } }
-		@other ],
-	hub_list => sub { "0, NULL, NULL, $who, 100, NULL" },
+	hub_info => [ sub { "$hub, 'main', true, NULL, true" },
+		map { my $rev = $_;
+			sub { "$hub, '$rev', true, NULL, true" } } @other ],
+	hub_list => [ map { my $marks = $_; sub { "0, NULL, NULL, $who, 100,"
+		. " NULL, '{$marks}', '{m}', true, true, true" } } '', 'x' ],
+	hub_own => sub { "0, 'me', NULL, $who, 100, NULL" },
+	hub_card_wanted => sub { "$hub, '_hub/1', 'main', 'c$_[0]'" },
+	hub_card_put => sub { "'_hub/1', public.file(8), '{}'" },
 	hub_tree_rows => [
 		sub { "$hub, 'main', 'd7', false, false, NULL, 1000, 256" },
 		sub { "$hub, 'main', '', true, true, 'd50/f', 1000, 64" },

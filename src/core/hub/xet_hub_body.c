@@ -344,7 +344,7 @@ xet_hub_card_check(const uint8_t *text, size_t len,
     doc = NULL;
     json = NULL;
 
-    rc = xet_hub_body_doc(&doc, text, len);
+    rc = xet_json_parse(&doc, text, len, XET_HUB_BODY_DEPTH);
 
     if (rc == XET_OK && !xet_hub_body_text(doc, "content", &content)) {
         rc = XET_BODY_SYNTAX;

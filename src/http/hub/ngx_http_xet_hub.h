@@ -46,6 +46,8 @@ struct ngx_http_xet_hub_s {
     ngx_uint_t                       keep;
     struct ngx_http_xet_hub_body_s  *body;
     const xet_hub_refusal_t         *unsafe;   /* path for another Hub */
+    struct ngx_http_xet_hub_card_s  *card;     /* of a README.md in a commit */
+    ngx_str_t                        filters;  /* of a list, for its cursors */
     void                            *state;    /* state of the handler */
 };
 
@@ -246,6 +248,40 @@ ngx_int_t ngx_http_xet_hub_header(ngx_http_request_t *r, const char *key,
  */
 ngx_int_t ngx_http_xet_hub_next(ngx_http_request_t *r,
     const ngx_str_t *after);
+ngx_int_t ngx_http_xet_hub_next_link(ngx_http_request_t *r,
+    const ngx_str_t *cursor);
+
+/*
+ * ngx_http_xet_hub_cursor.c: cursors of lists.
+ */
+
+/*
+ * Makes the cursor of the page that begins after position "after" in the list
+ * of the request.  id is the name of the repo, or NULL for the name in the
+ * request.  Returns NGX_OK or NGX_ERROR.
+ */
+ngx_int_t ngx_http_xet_hub_cursor(ngx_http_request_t *r, const ngx_str_t *id,
+    const ngx_str_t *after, ngx_str_t *cursor);
+
+/*
+ * Sets *after to the position in the argument "cursor"; its data is NULL if the
+ * argument is missing.  Returns NGX_OK, or the result of the content handler if
+ * the cursor does not belong to this list.
+ */
+ngx_int_t ngx_http_xet_hub_cursor_arg(ngx_http_request_t *r, ngx_str_t *after);
+
+/* The same, but returns NGX_DECLINED instead of a response, or NGX_ERROR. */
+ngx_int_t ngx_http_xet_hub_cursor_get(ngx_http_request_t *r, ngx_str_t *after);
+
+/*
+ * Write "?" and the arguments of the request with another cursor, for a URL of
+ * the same list: return the room that is needed, and the end of the text.
+ */
+size_t ngx_http_xet_hub_cursor_room(ngx_http_request_t *r,
+    const ngx_str_t *cursor);
+u_char *ngx_http_xet_hub_cursor_put(ngx_http_request_t *r, u_char *p,
+    const ngx_str_t *cursor);
+
 
 /*
  * Sets *value to the decoded argument of the request; its data is NULL if the
@@ -271,6 +307,28 @@ ngx_int_t ngx_http_xet_hub_page_args(ngx_http_request_t *r,
 
 
 /*
+ * ngx_http_xet_hub_list.c: checks the arguments of a request for the
+ * description of a repo; *siblings is whether to add its files.  Returns
+ * NGX_OK, or the result of the content handler after an error.
+ */
+ngx_int_t ngx_http_xet_hub_info_args(ngx_http_request_t *r,
+    ngx_uint_t *siblings);
+
+
+/*
+ * ngx_http_xet_hub_card.c: reads the card of the README.md in a staged commit,
+ * stores it, and calls done; or finalizes the request if the card is broken.
+ * store is the internal name of the repo that the file was uploaded to; store
+ * and upload must live as long as the request.
+ */
+
+typedef struct ngx_http_xet_hub_card_s  ngx_http_xet_hub_card_t;
+
+void ngx_http_xet_hub_card_take(ngx_http_request_t *r, const ngx_str_t *store,
+    const u_char *upload, void (*done)(ngx_http_request_t *r));
+
+
+/*
  * ngx_http_xet_hub_token.c: fills the claims of a token for a repo.  store is
  * the internal name of the repo, and must live as long as the claims.
  */
@@ -284,8 +342,8 @@ uint64_t ngx_http_xet_hub_until(ngx_http_request_t *r);
 
 
 /*
- * ngx_http_xet_hub_list.c: responds to the request for a page of a list of the
- * other Hub, like a content handler; returns NGX_DECLINED for a page of this
+ * ngx_http_xet_hub_elsewhere.c: responds to the request for a page of a list of
+ * the other Hub, like a content handler; returns NGX_DECLINED for a page of this
  * server.
  */
 ngx_int_t ngx_http_xet_hub_list_upstream(ngx_http_request_t *r,

@@ -9,6 +9,9 @@
 #include "ngx_http_xet_hub.h"
 
 
+static void ngx_http_xet_hub_profile(xet_json_t *j);
+static void ngx_http_xet_hub_issued(ngx_http_request_t *r, xet_json_t *j,
+    ngx_http_xet_hub_t *hub);
 static void ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub);
 
 
@@ -16,15 +19,8 @@ ngx_int_t
 ngx_http_xet_hub_whoami_handler(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub)
 {
-    xet_buf_t                 b;
-    xet_json_t                j;
-    xet_scope_e               scope;
-    ngx_http_xet_loc_conf_t  *xlcf;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    scope = (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN)
-            ? ngx_http_xet_auth(r)->claims.scope : XET_SCOPE_ADMIN;
+    xet_buf_t   b;
+    xet_json_t  j;
 
     if (ngx_http_xet_header(r, "Cache-Control", "private, no-store")
         != NGX_OK)
@@ -40,6 +36,9 @@ ngx_http_xet_hub_whoami_handler(ngx_http_request_t *r,
     xet_json_put_string(&j, "id", hub->who.data, hub->who.len);
     xet_json_put_string(&j, "name", hub->who.data, hub->who.len);
     xet_json_put_string(&j, "fullname", hub->who.data, hub->who.len);
+    ngx_http_xet_hub_profile(&j);
+    xet_json_put_bool(&j, "emailVerified", 0);
+    xet_json_put_bool(&j, "isPro", 0);
     xet_json_key(&j, "orgs");
     ngx_http_xet_hub_orgs(&j, hub);
 
@@ -47,15 +46,58 @@ ngx_http_xet_hub_whoami_handler(ngx_http_request_t *r,
     xet_json_object_begin(&j);
     xet_json_put_cstring(&j, "type", "access_token");
     xet_json_key(&j, "accessToken");
-    xet_json_object_begin(&j);
-    xet_json_put_string(&j, "displayName", hub->who.data, hub->who.len);
-    xet_json_put_cstring(&j, "role",
-                         (scope == XET_SCOPE_READ) ? "read" : "write");
-    xet_json_object_end(&j);
+    ngx_http_xet_hub_issued(r, &j, hub);
     xet_json_object_end(&j);
     xet_json_object_end(&j);
 
     return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &b);
+}
+
+
+/* Adds members of users and organizations that this server does not have. */
+
+static void
+ngx_http_xet_hub_profile(xet_json_t *j)
+{
+    xet_json_put_cstring(j, "email", NULL);
+    xet_json_put_cstring(j, "avatarUrl", "");
+    xet_json_put_cstring(j, "periodEnd", NULL);
+    xet_json_put_bool(j, "canPay", 0);
+}
+
+
+/* Adds the caller's token; if its time of issue is unknown, that is 1970. */
+
+static void
+ngx_http_xet_hub_issued(ngx_http_request_t *r, xet_json_t *j,
+    ngx_http_xet_hub_t *hub)
+{
+    u_char                      date[XET_HUB_DATE_LEN];
+    uint64_t                    iat;
+    xet_scope_e                 scope;
+    ngx_http_xet_loc_conf_t    *xlcf;
+    const xet_token_claims_t   *claims;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    iat = 0;
+    scope = XET_SCOPE_ADMIN;
+
+    if (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN) {
+        claims = &ngx_http_xet_auth(r)->claims;
+
+        iat = ngx_min(claims->iat, XET_HUB_TIME_MAX / 1000);
+        scope = claims->scope;
+    }
+
+    (void) xet_hub_tree_date(date, (int64_t) iat * 1000000);
+
+    xet_json_object_begin(j);
+    xet_json_put_string(j, "displayName", hub->who.data, hub->who.len);
+    xet_json_put_cstring(j, "role",
+                         (scope == XET_SCOPE_READ) ? "read" : "write");
+    xet_json_put_string(j, "createdAt", date, XET_HUB_DATE_LEN);
+    xet_json_object_end(j);
 }
 
 
@@ -81,7 +123,11 @@ ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub)
 
         xet_json_object_begin(j);
         xet_json_put_cstring(j, "type", "org");
+        xet_json_put_string(j, "id", space[i].data, space[i].len);
         xet_json_put_string(j, "name", space[i].data, space[i].len);
+        xet_json_put_string(j, "fullname", space[i].data, space[i].len);
+        ngx_http_xet_hub_profile(j);
+        xet_json_put_bool(j, "isEnterprise", 0);
         xet_json_object_end(j);
     }
 
@@ -100,22 +146,4 @@ ngx_http_xet_hub_harnesses_handler(ngx_http_request_t *r,
 {
     return ngx_http_xet_send_literal(r,
                                "{\"standardEnvVars\": [], \"harnesses\": {}}");
-}
-
-
-/*
- * Accepts any metadata of a README, without a check.  Clients send this
- * request before they upload a README, and abort if it fails.
- */
-
-ngx_int_t
-ngx_http_xet_hub_yaml_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_http_discard_request_body(r);
-
-    return (rc == NGX_OK)
-           ? ngx_http_xet_send_literal(r, "{\"errors\":[],\"warnings\":[]}")
-           : rc;
 }

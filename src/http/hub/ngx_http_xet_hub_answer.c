@@ -317,12 +317,31 @@ ngx_http_xet_hub_resend(ngx_http_request_t *r,
 static ngx_int_t
 ngx_http_xet_hub_moved(ngx_http_request_t *r, const ngx_str_t *id)
 {
-    u_char              *p, *start, *end;
-    ngx_str_t           *uri, location, none;
+    u_char              *p, *start, *end, *last;
+    ngx_str_t           *uri, location, none, after, cursor;
     ngx_http_xet_hub_t  *hub;
 
     hub = ngx_http_xet_hub_get(r);
     uri = &r->unparsed_uri;
+    last = uri->data + uri->len;
+
+    /* a cursor contains the name of the repo */
+
+    if (ngx_http_xet_hub_cursor_get(r, &after) != NGX_OK) {
+        ngx_str_null(&after);
+    }
+
+    ngx_str_null(&cursor);
+
+    if (after.data) {
+
+        if (ngx_http_xet_hub_cursor(r, id, &after, &cursor) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        p = ngx_strlchr(uri->data, last, '?');
+        last = p ? p : last;
+    }
 
     start = (u_char *) hub->match->args.target.id.data;
 
@@ -340,7 +359,8 @@ ngx_http_xet_hub_moved(ngx_http_request_t *r, const ngx_str_t *id)
 
     end = start + hub->match->args.target.id.len;
 
-    location.len = hub->prefix.len + uri->len + id->len;
+    location.len = hub->prefix.len + uri->len + id->len
+                   + ngx_http_xet_hub_cursor_room(r, &cursor);
     location.data = ngx_pnalloc(r->pool, location.len);
 
     if (location.data == NULL) {
@@ -350,7 +370,11 @@ ngx_http_xet_hub_moved(ngx_http_request_t *r, const ngx_str_t *id)
     p = ngx_cpymem(location.data, hub->prefix.data, hub->prefix.len);
     p = ngx_cpymem(p, uri->data, start - uri->data);
     p = ngx_cpymem(p, id->data, id->len);
-    p = ngx_cpymem(p, end, uri->data + uri->len - end);
+    p = ngx_cpymem(p, end, last - end);
+
+    if (cursor.data) {
+        p = ngx_http_xet_hub_cursor_put(r, p, &cursor);
+    }
 
     location.len = p - location.data;
 
@@ -492,16 +516,25 @@ ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
+ngx_int_t
+ngx_http_xet_hub_next(ngx_http_request_t *r, const ngx_str_t *after)
+{
+    ngx_str_t  cursor;
+
+    return (ngx_http_xet_hub_cursor(r, NULL, after, &cursor) == NGX_OK)
+           ? ngx_http_xet_hub_next_link(r, &cursor) : NGX_ERROR;
+}
+
+
 /*
  * Adds a Link header with the URL of the request and a new cursor.  The URL is
  * absolute, because clients use it unchanged.
  */
 
 ngx_int_t
-ngx_http_xet_hub_next(ngx_http_request_t *r, const ngx_str_t *after)
+ngx_http_xet_hub_next_link(ngx_http_request_t *r, const ngx_str_t *cursor)
 {
-    u_char              *p, *arg, *next, *last;
-    size_t               len;
+    u_char              *p, *arg;
     ngx_str_t            link, path;
     ngx_http_xet_hub_t  *hub;
 
@@ -513,42 +546,16 @@ ngx_http_xet_hub_next(ngx_http_request_t *r, const ngx_str_t *after)
         path.len = arg - path.data;
     }
 
-    len = after->len + 2 * ngx_escape_uri(NULL, after->data, after->len,
-                                          NGX_ESCAPE_URI_COMPONENT);
-
-    link.data = ngx_pnalloc(r->pool, sizeof("<") + hub->base.len + path.len
-                                     + sizeof("?") + r->args.len
-                                     + sizeof("&cursor=") + len
-                                     + sizeof(">; rel=\"next\""));
+    link.data = ngx_pnalloc(r->pool, sizeof("<>; rel=\"next\"")
+                                     + hub->origin.len + path.len
+                                     + ngx_http_xet_hub_cursor_room(r,
+                                                                    cursor));
     if (link.data == NULL) {
         return NGX_ERROR;
     }
 
-    p = ngx_sprintf(link.data, "<%V%V?", &hub->origin, &path);
-
-    /* keep all arguments except the cursor */
-
-    arg = r->args.data;
-    last = arg + r->args.len;
-
-    while (arg < last) {
-        next = ngx_strlchr(arg, last, '&');
-
-        if (next == NULL) {
-            next = last;
-        }
-
-        if (next - arg < 7 || ngx_strncmp(arg, "cursor=", 7) != 0) {
-            p = ngx_cpymem(p, arg, next - arg);
-            *p++ = '&';
-        }
-
-        arg = next + 1;
-    }
-
-    p = ngx_cpymem(p, "cursor=", sizeof("cursor=") - 1);
-    p = (u_char *) ngx_escape_uri(p, after->data, after->len,
-                                  NGX_ESCAPE_URI_COMPONENT);
+    p = ngx_sprintf(link.data, "<%V%V", &hub->origin, &path);
+    p = ngx_http_xet_hub_cursor_put(r, p, cursor);
     p = ngx_cpymem(p, ">; rel=\"next\"", sizeof(">; rel=\"next\"") - 1);
 
     link.len = p - link.data;

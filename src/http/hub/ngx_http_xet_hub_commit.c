@@ -13,6 +13,7 @@
  *                      files whose SHA-256 was never computed
  *     prove   (jobs)   reads these files one by one, or waits for another
  *                      commit that is reading them; then repeats "claims"
+ *     card    reads the metadata of a README.md (ngx_http_xet_hub_card.c)
  *     commit  (query)  applies all operations or none; if another commit has
  *                      changed the same files since the branch was read, and
  *                      the client has sent no parent, repeats "commit"
@@ -81,6 +82,7 @@ typedef struct {
     unsigned                     keeps:1;      /* deletions are forbidden */
     unsigned                     deletes:1;    /* the body deletes something */
     unsigned                     much:1;       /* too many bytes are staged */
+    unsigned                     readme:1;     /* the body puts a README.md */
 } ngx_http_xet_hub_commit_t;
 
 
@@ -130,6 +132,7 @@ static void ngx_http_xet_hub_commit_hashed(ngx_http_request_t *r, void *data,
     ngx_http_xet_piece_t *piece, xet_status_t status);
 static void ngx_http_xet_hub_commit_proven(ngx_http_request_t *r,
     ngx_int_t rc);
+static void ngx_http_xet_hub_commit_carded(ngx_http_request_t *r);
 static void ngx_http_xet_hub_commit_make(ngx_http_request_t *r,
     ngx_http_xet_hub_commit_t *c);
 static void ngx_http_xet_hub_commit_made(ngx_http_request_t *r, ngx_int_t rc);
@@ -316,6 +319,12 @@ ngx_http_xet_hub_commit_add(ngx_http_xet_hub_commit_t *c,
     const xet_hub_operation_t *op)
 {
     xet_status_t  rc;
+
+    if (op->path.len == sizeof(XET_HUB_CARD_NAME) - 1
+        && ngx_memcmp(op->path.data, XET_HUB_CARD_NAME, op->path.len) == 0)
+    {
+        c->readme = 1;
+    }
 
     rc = ngx_http_xet_hub_batch_add(&c->batch, op);
 
@@ -607,6 +616,12 @@ ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r, ngx_int_t rc)
 
     c = ngx_http_xet_hub_get(r)->state;
 
+    if (rc == NGX_DECLINED && c->readme) {
+        ngx_http_xet_hub_card_take(r, &c->store, c->upload,
+                                   ngx_http_xet_hub_commit_carded);
+        return;
+    }
+
     if (rc == NGX_DECLINED) {
         ngx_http_xet_hub_commit_make(r, c);
         return;
@@ -859,6 +874,13 @@ ngx_http_xet_hub_commit_proven(ngx_http_request_t *r, ngx_int_t rc)
     c->next++;
 
     ngx_http_xet_hub_commit_prove(r, c);
+}
+
+
+static void
+ngx_http_xet_hub_commit_carded(ngx_http_request_t *r)
+{
+    ngx_http_xet_hub_commit_make(r, ngx_http_xet_hub_get(r)->state);
 }
 
 

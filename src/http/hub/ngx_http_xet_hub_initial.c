@@ -8,6 +8,7 @@
  *     take   stores all files together (ngx_http_xet_hub_files.c)
  *     stage  (query)    stages the files, for the statement that creates the
  *                       repo
+ *     card   reads the metadata of a README.md (ngx_http_xet_hub_card.c)
  *
  * No token is issued for the temporary repo.  When the repo is created, the
  * temporary repo becomes its internal store.  If the request fails, the
@@ -40,6 +41,7 @@ static void ngx_http_xet_hub_initial_taken(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status);
 static void ngx_http_xet_hub_initial_staged(ngx_http_request_t *r,
     ngx_int_t rc);
+static void ngx_http_xet_hub_initial_carded(ngx_http_request_t *r);
 static void ngx_http_xet_hub_initial_end(ngx_http_request_t *r,
     ngx_http_xet_hub_initial_t *first, ngx_uint_t batches);
 
@@ -190,6 +192,8 @@ ngx_http_xet_hub_initial_taken(ngx_http_request_t *r, ngx_int_t rc,
 static void
 ngx_http_xet_hub_initial_staged(ngx_http_request_t *r, ngx_int_t rc)
 {
+    ngx_http_xet_hub_initial_t  *first;
+
     if (rc != NGX_OK) {
         ngx_http_xet_query_failed(r, rc);
         return;
@@ -200,6 +204,16 @@ ngx_http_xet_hub_initial_staged(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
+    first = ngx_http_xet_hub_get(r)->state;
+
+    ngx_http_xet_hub_card_take(r, &ngx_http_xet_ctx_of(r)->repo, first->upload,
+                               ngx_http_xet_hub_initial_carded);
+}
+
+
+static void
+ngx_http_xet_hub_initial_carded(ngx_http_request_t *r)
+{
     ngx_http_xet_hub_initial_end(r, ngx_http_xet_hub_get(r)->state, 1);
 }
 

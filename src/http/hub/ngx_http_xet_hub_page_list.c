@@ -31,7 +31,7 @@ typedef struct {
 
 static ngx_int_t ngx_http_xet_hub_page_list(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, ngx_http_xet_hub_page_list_t *list);
-static ngx_uint_t ngx_http_xet_hub_page_cursor(const ngx_str_t *after);
+static ngx_uint_t ngx_http_xet_hub_page_position(const ngx_str_t *after);
 static void ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_uint_t ngx_http_xet_hub_page_mine(ngx_http_xet_hub_t *hub);
 static void ngx_http_xet_hub_page_search(xet_buf_t *b,
@@ -107,22 +107,18 @@ static ngx_int_t
 ngx_http_xet_hub_page_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     ngx_http_xet_hub_page_list_t *list)
 {
+    ngx_int_t  rc;
     ngx_str_t  search;
 
     hub->state = list;
 
-    if (ngx_http_xet_hub_arg(r, "search", &search) != NGX_OK
-        || ngx_http_xet_hub_arg(r, "cursor", &list->after) != NGX_OK)
-    {
+    if (ngx_http_xet_hub_arg(r, "search", &search) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (!xet_hub_text_ok(search.data, search.len)
-        || (list->after.data
-            && !ngx_http_xet_hub_page_cursor(&list->after)))
-    {
+    if (!xet_hub_text_ok(search.data, search.len)) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_argument",
-                                  "Malformed search or cursor");
+                                  "Malformed argument: search");
     }
 
     if (search.len) {
@@ -130,6 +126,19 @@ ngx_http_xet_hub_page_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 
     } else {
         ngx_str_null(&hub->asked.name);
+    }
+
+    hub->filters = hub->asked.name;
+
+    rc = ngx_http_xet_hub_cursor_arg(r, &list->after);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (list->after.data && !ngx_http_xet_hub_page_position(&list->after)) {
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_cursor",
+                                  "Malformed cursor");
     }
 
     /* request one row more than a page shows, to detect a next page */
@@ -143,12 +152,12 @@ ngx_http_xet_hub_page_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 
 
 /*
- * Returns whether a cursor is valid: two numbers of type bigint, separated by
+ * Returns whether a position is valid: two numbers of type bigint, separated by
  * "/".
  */
 
 static ngx_uint_t
-ngx_http_xet_hub_page_cursor(const ngx_str_t *after)
+ngx_http_xet_hub_page_position(const ngx_str_t *after)
 {
     u_char    *slash, *last;
     uint64_t   changed, id;
@@ -349,8 +358,8 @@ static void
 ngx_http_xet_hub_page_more(ngx_http_request_t *r, xet_buf_t *b,
     ngx_uint_t rows)
 {
-    u_char                            cursor[2 * NGX_INT64_LEN + 2];
-    size_t                            len;
+    u_char                            text[2 * NGX_INT64_LEN + 2];
+    ngx_str_t                         after, cursor;
     ngx_http_xet_hub_t               *hub;
     ngx_http_xet_hub_page_list_row_t  listed;
     ngx_http_xet_hub_page_list_t     *list;
@@ -377,11 +386,19 @@ ngx_http_xet_hub_page_more(ngx_http_request_t *r, xet_buf_t *b,
                                              : NGX_HTTP_XET_HUB_ROWS - 1,
                                 &listed);
 
-        len = ngx_sprintf(cursor, "%L/%L", listed.changed, listed.id) - cursor;
+        after.data = text;
+        after.len = ngx_sprintf(text, "%L/%L", listed.changed, listed.id)
+                    - text;
+
+        if (ngx_http_xet_hub_cursor(r, NULL, &after, &cursor) != NGX_OK) {
+            b->failed = 1;
+            return;
+        }
 
         xet_hub_html(b, "<li><a rel=\"next\" href=\"?search=%u&amp;cursor=%u\">"
                      "Next page</a></li>\n",
-                     ngx_http_xet_hub_str(&hub->asked.name), len, cursor);
+                     ngx_http_xet_hub_str(&hub->asked.name),
+                     ngx_http_xet_hub_str(&cursor));
     }
 
     xet_hub_html(b, "</ul>\n</nav>\n");

@@ -34,23 +34,20 @@ ngx_int_t
 ngx_http_xet_hub_page_repo_handler(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub)
 {
+    ngx_int_t                  rc;
     ngx_http_xet_hub_paper_t  *paper;
 
     paper = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_paper_t));
-
-    if (paper == NULL
-        || ngx_http_xet_hub_arg(r, "cursor", &paper->after) != NGX_OK)
-    {
+    if (paper == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     hub->state = paper;
 
-    if (paper->after.data
-        && !xet_hub_path_ok(paper->after.data, paper->after.len))
-    {
-        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_cursor",
-                                  "Malformed cursor");
+    rc = ngx_http_xet_hub_cursor_arg(r, &paper->after);
+
+    if (rc != NGX_OK) {
+        return rc;
     }
 
     return ngx_http_xet_query_wait(r,

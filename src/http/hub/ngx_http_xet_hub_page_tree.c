@@ -162,6 +162,7 @@ ngx_http_xet_hub_page_tree_more(ngx_http_request_t *r,
     ngx_http_xet_hub_paper_t *paper, ngx_uint_t rows)
 {
     xet_buf_t                        *b;
+    ngx_str_t                         cursor;
     ngx_http_xet_hub_page_tree_row_t  entry;
 
     b = &paper->b;
@@ -180,8 +181,14 @@ ngx_http_xet_hub_page_tree_more(ngx_http_request_t *r,
         (void) ngx_http_xet_row(r, hub_page_tree, NGX_HTTP_XET_HUB_ROWS - 1,
                                 &entry);
 
+        if (ngx_http_xet_hub_cursor(r, NULL, &entry.entry, &cursor) != NGX_OK)
+        {
+            b->failed = 1;
+            return;
+        }
+
         xet_hub_html(b, "<li><a rel=\"next\" href=\"?cursor=%u\">Next page</a>"
-                     "</li>\n", ngx_http_xet_hub_str(&entry.entry));
+                     "</li>\n", ngx_http_xet_hub_str(&cursor));
     }
 
     xet_hub_html(b, "</ul>\n</nav>\n");

@@ -50,20 +50,20 @@ typedef struct {
 typedef struct {
     ngx_http_xet_hub_stream_t   stream;
     ngx_http_xet_hub_page_t    *page;          /* page of commits */
+    ngx_uint_t                  siblings;      /* description with files */
     ngx_str_t                   rest;          /* NULL data: first part */
     u_char                      room[NGX_HTTP_XET_HUB_REST];
 } ngx_http_xet_hub_parts_t;
 
 
 static ngx_int_t ngx_http_xet_hub_parts(ngx_http_request_t *r,
-    ngx_http_xet_hub_page_t *page, ngx_int_t (*ask)(ngx_http_request_t *r));
+    ngx_http_xet_hub_page_t *page, ngx_uint_t siblings,
+    ngx_int_t (*ask)(ngx_http_request_t *r));
 static void ngx_http_xet_hub_parts_answered(ngx_http_request_t *r,
     ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hub_info_ask(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_hub_refs_ask(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_hub_commits_ask(ngx_http_request_t *r);
-static ngx_int_t ngx_http_xet_hub_list_arg(ngx_http_request_t *r,
-    const char *name, ngx_str_t *value);
 static ngx_int_t ngx_http_xet_hub_commits_headers(ngx_http_request_t *r,
     const ngx_http_xet_hub_answer_t *answer);
 static ngx_int_t ngx_http_xet_hub_named(ngx_http_request_t *r,
@@ -82,7 +82,7 @@ static ngx_int_t ngx_http_xet_hub_ref_check(ngx_http_request_t *r,
 
 static ngx_int_t
 ngx_http_xet_hub_parts(ngx_http_request_t *r, ngx_http_xet_hub_page_t *page,
-    ngx_int_t (*ask)(ngx_http_request_t *r))
+    ngx_uint_t siblings, ngx_int_t (*ask)(ngx_http_request_t *r))
 {
     ngx_http_xet_hub_parts_t  *p;
 
@@ -95,6 +95,7 @@ ngx_http_xet_hub_parts(ngx_http_request_t *r, ngx_http_xet_hub_page_t *page,
     }
 
     p->page = page;
+    p->siblings = siblings;
 
     ngx_http_xet_hub_get(r)->state = p;
 
@@ -157,7 +158,15 @@ ngx_http_xet_hub_parts_answered(ngx_http_request_t *r, ngx_int_t rc)
 ngx_int_t
 ngx_http_xet_hub_info_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 {
-    return ngx_http_xet_hub_parts(r, NULL, ngx_http_xet_hub_info_ask);
+    ngx_int_t   rc;
+    ngx_uint_t  siblings;
+
+    rc = ngx_http_xet_hub_info_args(r, &siblings);
+
+    return (rc == NGX_OK)
+           ? ngx_http_xet_hub_parts(r, NULL, siblings,
+                                    ngx_http_xet_hub_info_ask)
+           : rc;
 }
 
 
@@ -173,67 +182,7 @@ ngx_http_xet_hub_info_ask(ngx_http_request_t *r)
     return ngx_http_xet_query(r, hub_info, ngx_http_xet_hub_parts_answered,
                               .asked = &hub->asked, .rev = hub->rev,
                               .blobs = ngx_http_xet_hub_flag(r, "blobs"),
-                              .rest = p->rest);
-}
-
-
-ngx_int_t
-ngx_http_xet_hub_list_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
-{
-    ngx_int_t                 rc;
-    ngx_http_xet_hub_page_t  *page;
-
-    rc = NGX_OK;
-
-    if (hub->asked.owner.data == NULL) {
-        rc = ngx_http_xet_hub_list_arg(r, "author", &hub->asked.owner);
-        ngx_http_xet_hub_owner(hub, &hub->asked.owner);
-    }
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_xet_hub_list_arg(r, "search", &hub->asked.name);
-    }
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_xet_hub_list_upstream(r, hub);
-    }
-
-    if (rc != NGX_DECLINED) {
-        return rc;
-    }
-
-    rc = ngx_http_xet_hub_page_args(r, hub, NGX_HTTP_XET_HUB_LIST_PAGE, &page);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    return ngx_http_xet_query_wait(r,
-               ngx_http_xet_query(r, hub_list, ngx_http_xet_hub_listed,
-                                  .asked = &hub->asked, .most = page->most,
-                                  .after = page->after));
-}
-
-
-/*
- * Gets an argument that is part of a name.  Rejects invalid UTF-8 and control
- * characters, which no name contains.
- */
-
-static ngx_int_t
-ngx_http_xet_hub_list_arg(ngx_http_request_t *r, const char *name,
-    ngx_str_t *value)
-{
-    if (ngx_http_xet_hub_arg(r, name, value) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    if (value->len && !xet_hub_text_ok(value->data, value->len)) {
-        return ngx_http_xet_hub_deny(r, NGX_HTTP_BAD_REQUEST,
-                                     "invalid_argument", "Malformed argument");
-    }
-
-    return NGX_OK;
+                              .rest = p->rest, .siblings = p->siblings);
 }
 
 
@@ -250,7 +199,7 @@ ngx_http_xet_hub_commits_handler(ngx_http_request_t *r,
         return rc;
     }
 
-    return ngx_http_xet_hub_parts(r, page, ngx_http_xet_hub_commits_ask);
+    return ngx_http_xet_hub_parts(r, page, 0, ngx_http_xet_hub_commits_ask);
 }
 
 
@@ -301,7 +250,7 @@ ngx_http_xet_hub_page_args(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 
     p = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_page_t));
 
-    if (p == NULL || ngx_http_xet_hub_arg(r, "cursor", &p->after) != NGX_OK) {
+    if (p == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -314,29 +263,26 @@ ngx_http_xet_hub_page_args(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     if (ngx_http_arg(r, (u_char *) "limit", 5, &limit) == NGX_OK) {
         n = ngx_atoi(limit.data, limit.len);
 
-        if (n > 0) {
-            p->most = ngx_min(p->most, (ngx_uint_t) n);
+        if (n <= 0) {
+            return ngx_http_xet_hub_deny(r, NGX_HTTP_BAD_REQUEST,
+                                         "invalid_argument",
+                                         "Unsupported value of the argument:"
+                                         " limit");
         }
-    }
 
-    if (p->after.data
-        && !xet_hub_path_ok(p->after.data, p->after.len))
-    {
-        (void) ngx_http_xet_hub_deny(r, NGX_HTTP_BAD_REQUEST,
-                                     "invalid_cursor", "Malformed cursor");
-        return NGX_DONE;
+        p->most = ngx_min(p->most, (ngx_uint_t) n);
     }
 
     *page = p;
 
-    return NGX_OK;
+    return ngx_http_xet_hub_cursor_arg(r, &p->after);
 }
 
 
 ngx_int_t
 ngx_http_xet_hub_refs_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 {
-    return ngx_http_xet_hub_parts(r, NULL, ngx_http_xet_hub_refs_ask);
+    return ngx_http_xet_hub_parts(r, NULL, 0, ngx_http_xet_hub_refs_ask);
 }
 
 

@@ -380,6 +380,7 @@ sub hub_settings { return (body => { private => JSON::PP::false }) }
 sub hub_list { return (args => '?search=nothing-is-called-so') }
 sub hub_page_root { return (args => '?search=nothing-is-called-so') }
 sub hub_page_kind { return (args => '?search=nothing-is-called-so') }
+sub hub_yaml { return (body => { content => "---\na: b\n---\n" }) }
 sub hub_info { return (args => '?blobs=true') }
 sub hub_tree { return (args => '?recursive=1&expand=1') }
 sub hub_commits { return () }

@@ -293,6 +293,7 @@ sub hub_lfs_batch {
 }
 
 sub hub_git { return (args => '?service=git-upload-pack') }
+sub hub_yaml { return (body => { content => '# m' }) }
 sub hub_list { return (args => '?search=zse&limit=100') }
 sub hub_page_root { return (args => '?search=zse') }
 
