@@ -125,9 +125,9 @@ my %value = (kind => 0, owner => "'alice'", name => "'m'", rev => "'main'",
 	ends => "'{2}'", chunk => "sha256('c')", digest => "sha256('fs')",
 	stored => 1, logical => 1, what => "'stored'", size => 10, seq => 0,
 	copy_id => 9, admin => 'true', act => 'NULL', seen => 'NULL',
-	metadata => 0, counted => 'true', claimed => 'true', marks => 'NULL', words => 'NULL',
-	created => 'false', whole => 'true', siblings => 'true',
-	uploads => "'_hub/1'", card => 'NULL');
+	metadata => 0, counted => 'true', claimed => 'true', marks => 'NULL',
+	words => 'NULL', created => 'false', whole => 'true',
+	siblings => 'true', uploads => "'_hub/1'", card => 'NULL');
 my %special = (
 	hub_again => { any_store => 'false', store => "'_hub/99'" },
 	hub_bucket_file => { repo => 2, path => "'y'",

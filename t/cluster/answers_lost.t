@@ -79,6 +79,9 @@ my %acts = (
 	hub_ref_put => sub { (sub {
 		post('/api/models/me/r/branch/x', {}) }, 200,
 		"name = 'heads/x'", 'hub_refs') },
+	hub_squash => sub { (sub {
+		post('/api/models/me/r/super-squash/main', { message => 'q' })
+		}, 200, "title = 'q'", 'hub_commits') },
 	hub_move => sub { (sub { post('/api/repos/move', {
 		fromRepo => 'me/gone', toRepo => 'me/gone2' }) }, 200,
 		"name = 'gone2'", 'hub_repos') },
@@ -107,7 +110,8 @@ my %acts = (
 );
 
 for my $name (qw/ hub_create hub_ref_put hub_move hub_settings hub_delete
-	hub_stage hub_commit hub_batch xorb_put shard_put file_delete /)
+	hub_stage hub_commit hub_batch hub_squash xorb_put shard_put
+	file_delete /)
 {
 	my ($do, $want, $where, $table) = $acts{$name}->();
 
@@ -189,8 +193,7 @@ my ($first, $again);
 
 for my $name (qw/ job_keep job_done heal_later hub_card_put repo_forget
 	repo_delete files_prove hub_here hub_keep copies_lost xorb_damaged
-	xorb_intact
-	xorb_advertised shard_unstage hub_unstage orphans_found
+	xorb_intact xorb_advertised shard_unstage hub_unstage orphans_found
 	write_probe caller_refused gc_files gc_xorbs gc_removed
 	usage_settle /)
 {

@@ -136,9 +136,9 @@ my %route = map { (split('/', $_->{form}))[0] => 1 }
 
 for my $auth ({}, $alice, { Authorization => 'Bearer hf_any' }) {
 	for my $uri (qw! /api/ /api/collections /api/models-tags-by-type
-		/api/organizations/x/settings/repositories /api/healthz
+		/api/organizations/x/members /api/healthz
 		/api/e1/x /api/chunks2 /api/models/alice/m/discussions
-		/api/spaces/a/b/c/d/e /a/b/c /gpt2.git/info/refs !)
+		/api/spaces/a/b/c/d/e /a/b/c !)
 	{
 		my $r = $t->get($uri, $auth);
 

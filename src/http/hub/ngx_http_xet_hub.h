@@ -342,9 +342,9 @@ uint64_t ngx_http_xet_hub_until(ngx_http_request_t *r);
 
 
 /*
- * ngx_http_xet_hub_elsewhere.c: responds to the request for a page of a list of
- * the other Hub, like a content handler; returns NGX_DECLINED for a page of this
- * server.
+ * ngx_http_xet_hub_elsewhere.c: responds to the request for a page of a list
+ * of the other Hub, like a content handler; returns NGX_DECLINED for a page of
+ * this server.
  */
 ngx_int_t ngx_http_xet_hub_list_upstream(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
