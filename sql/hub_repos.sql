@@ -594,8 +594,8 @@ END;
 $$;
 
 
--- Sets whether a repo is listed.  The lock is the one of
--- xet.repo_set_public(), for the same reason.
+-- Sets whether a repo is listed.  Takes the same lock as xet.repo_set_public(),
+-- for the same reason.
 
 CREATE FUNCTION xet.hub_publish(repo bigint, listed boolean)
     RETURNS void

@@ -112,7 +112,7 @@ AS $$
 $$;
 
 
--- Makes all clients forget which xorbs they sent: from now on they get other
+-- Makes all clients forget which xorbs they sent: new tokens name other
 -- endpoints.  A sequence needs no lock; its owner is the owner of the function.
 
 CREATE FUNCTION xet.clients_forget()
@@ -125,7 +125,7 @@ AS $$
 $$;
 
 
--- Returns a caller in xet.refused.
+-- Returns the key of a caller, a repo and a subject, in xet.refused.
 
 CREATE FUNCTION xet.caller(repo text, subject text)
     RETURNS bytea

@@ -166,7 +166,7 @@ for my $path ('v1/x', 'v2/x', 'e1/v1/x', map { ("$_/x", "e3/$_/x") }
 }
 
 # --------------------------------------------------------------------------
-# a client says that the repo is missing, not that the connection failed
+# a client reports that the repo is missing, not that the connection failed
 
 client(<<'EOP', qr/^gone gone$/m, 'without a mirror');
 from huggingface_hub import HfApi, hf_hub_download
@@ -201,8 +201,8 @@ is($t->get("/api/$_")->json()->{id}, '/api/' . s!/!/org/!r, "mirror: $_")
 is($t->get('/gpt2/resolve/main/.git/config')->{status}, 403,
 	'mirror: an unsafe path');
 
-# the other Hub is not asked for the name of an owner here, and its 404 gets
-# the header
+# the name of an owner on this server is not sent to the other Hub; a 404 of
+# that Hub gets the header
 
 my $seen = $far->log_size();
 

@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Keys of bodies, and arguments of requests, to all routes of a Hub.  What the
-# server does, or does anyway, is accepted.  Everything else is refused with the
-# name of the key, and changes nothing: no request succeeds without the effect
-# that its client asks for.
+# Keys of bodies, and arguments of requests, to all routes of a Hub.  Keys and
+# values that the server supports are accepted, and those that request what the
+# server always does.  All others are refused with the name of the key, and
+# change nothing: no request succeeds without the effect that its client wants.
 
 use warnings;
 use strict;

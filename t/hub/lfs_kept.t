@@ -194,7 +194,7 @@ SKIP: {
 			"git-lfs, $transfer: the same bytes elsewhere");
 	}
 
-	# the program says "done", but nothing was sent
+	# the program reports a complete upload, but has sent nothing
 
 	my %at = map { $_ => "$dir/lie.$_" } qw/ bare a home /;
 

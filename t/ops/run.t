@@ -163,7 +163,7 @@ is(get(1, '/api/health')->{status}, 200, 'and answers');
 ($status, $out) = script('stop', 0);
 is($status, 0, 'stop where nothing runs');
 is($out, "stop: no server was running in $dirs[0]\n",
-	'stop where nothing runs: said');
+	'stop where nothing runs: reported');
 
 # a stopped server is started again in the same folder
 

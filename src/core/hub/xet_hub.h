@@ -138,8 +138,8 @@ typedef enum {
 } xet_hub_risk_e;
 
 /*
- * What a body is refused for: a path component or a key, sanitized for
- * messages; its length is unchanged, or truncated for a key.
+ * The reason for refusing a body: a path component or a key, sanitized for
+ * messages.  A path component has its original length, a key may be truncated.
  */
 
 typedef struct {

@@ -4,10 +4,10 @@
  *
  * Purpose:    finds the head, two lines "---" around YAML, and converts the
  *             mapping in it to a JSON object.
- * Values:     a plain "true", number or "null" becomes the like of JSON, by
- *             the core schema of YAML 1.2.  All other scalars are strings: also
- *             "no", which is the language Norwegian, and dates.  Infinities and
- *             NaN become null.  Merge keys ("<<") are applied.
+ * Values:     a plain "true", number or "null" becomes the same value in JSON,
+ *             by the core schema of YAML 1.2.  All other scalars are strings,
+ *             such as dates, and "no", which is the language Norwegian.
+ *             Infinities and NaN become null.  Merge keys ("<<") are applied.
  * Limits:     XET_HUB_CARD_MAX bytes of YAML, XET_HUB_CARD_DEPTH levels, and
  *             bytes of scalars in proportion to the YAML, where an alias counts
  *             as much as the value it repeats.
@@ -825,8 +825,8 @@ xet_hub_card_plain(xet_hub_card_t *c, const char *text, size_t len,
 
 
 /*
- * Returns an integer, NULL if the text is none, or none of 64 bits: then it may
- * still be a float.
+ * Returns an integer, or NULL if the text is not an integer of 64 bits; then it
+ * may still be a float.
  */
 
 static json_t *

@@ -54,7 +54,7 @@ ngx_http_xet_hub_whoami_handler(ngx_http_request_t *r,
 }
 
 
-/* Adds members of users and organizations that this server does not have. */
+/* Adds members that clients read, and that this server has no values for. */
 
 static void
 ngx_http_xet_hub_profile(xet_json_t *j)
@@ -66,7 +66,7 @@ ngx_http_xet_hub_profile(xet_json_t *j)
 }
 
 
-/* Adds the caller's token; if its time of issue is unknown, that is 1970. */
+/* Adds the caller's token; 1970 stands for an unknown time of issue. */
 
 static void
 ngx_http_xet_hub_issued(ngx_http_request_t *r, xet_json_t *j,

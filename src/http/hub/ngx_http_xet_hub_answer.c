@@ -271,7 +271,7 @@ ngx_http_xet_hub_upstream(ngx_http_request_t *r)
 }
 
 
-/* Gives the body that was read back to nginx, which sends it to that Hub. */
+/* Returns the body to nginx, which sends it to the other Hub. */
 
 static ngx_int_t
 ngx_http_xet_hub_resend(ngx_http_request_t *r,

@@ -2,11 +2,11 @@
 /*
  * Arguments of requests to a Hub.
  *
- * A request with an argument that its route does not know is rejected: the
- * server would ignore what the client asks for.  Routes that are not in the
- * tables take any arguments: pages and files, to which browsers, proxies and
- * people append arguments of their own, signed URLs, and the list of repos,
- * which checks its arguments itself.
+ * A request with an argument that its route does not know is rejected:
+ * otherwise it would succeed without the effect that the client wants.  Routes
+ * that are not in the tables take any arguments: pages and files, to which
+ * browsers, proxies and people append arguments; signed URLs; and the list of
+ * repos, which checks its arguments itself.
  */
 
 #include "ngx_http_xet.h"

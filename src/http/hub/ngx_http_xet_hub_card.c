@@ -8,8 +8,8 @@
  *     read   (jobs)    reads its beginning, and parses the card in a thread
  *     put    (query)   stores the card for all repos that have the file
  *
- * A commit whose card is broken is refused, like by other Hubs: clients that
- * read the card later would fail.
+ * A commit whose card is broken is refused, as other Hubs do: clients that read
+ * the card later would fail.
  *
  * Memory: up to XET_HUB_CARD_MAX bytes of the file, and its card.
  */

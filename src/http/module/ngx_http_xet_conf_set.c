@@ -14,9 +14,7 @@
 
 #define NGX_HTTP_XET_ZONE_PAGES      8         /* minimum pages of a zone */
 
-/*
- * An epoch has up to ten digits; with a period, eight of them are the period.
- */
+/* The maximum number of "xet_token_epoch", without and with a period. */
 
 #define NGX_HTTP_XET_EPOCH_NUMBER    9999999999LL
 #define NGX_HTTP_XET_EPOCH_PERIODIC  99

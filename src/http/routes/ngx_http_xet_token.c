@@ -447,8 +447,8 @@ ngx_http_xet_token_endpoint(ngx_http_request_t *r, ngx_str_t *url)
 
 
 /*
- * Appends the epoch.  A configured number or period makes other epochs, but no
- * two settings need to differ in a way that can be read from the digits.
+ * Appends the epoch.  Another number or period results in another epoch, in
+ * which neither can be recognized.
  */
 
 static ngx_int_t
