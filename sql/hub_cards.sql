@@ -683,6 +683,17 @@ BEGIN
         END IF;
     END LOOP;
 
+    -- a name without an owner, as in api/buckets/NAME, is not found; nor is an
+    -- owner of whom the caller may see nothing
+
+    IF asked.kind = 3 AND rows = 0 AND after IS NULL AND words IS NULL
+       AND lower(asked.owner COLLATE "C") <> ALL (asked.spaces)
+       AND NOT EXISTS (SELECT FROM xet.hub_newest('{0,1,2,3}', asked, NULL,
+                                                  NULL, 1))
+    THEN
+        RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
+    END IF;
+
     RETURN xet.hub_says(200, body => '[' || array_to_string(items, ',') || ']',
                         more => more);
 END;

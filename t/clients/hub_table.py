@@ -434,7 +434,9 @@ def buckets():
         lambda: api.batch_bucket_files(
             "me/b", add=[(folder + "/up/a.txt", "d/a.txt"), (b"", "empty"),
                          (BYTES, ODD)]))
-    row("list_bucket_tree", paths, ["d", "empty", "x"])
+    row("list_bucket_tree", paths, ["d/a.txt", "empty", ODD])
+    row("list_bucket_tree: folders", lambda: paths(recursive=False),
+        ["d", "empty", "x"])
     row("list_bucket_tree: recursive",
         lambda: [p for p in paths(recursive=True) if p not in ("d", "x")],
         ["d/a.txt", "empty", ODD])

@@ -458,7 +458,7 @@ sub node_row {
 		my @r = $hub->requests();
 
 		die "no: 404 is final\n" if !$got && grep { $_->{uri}
-			=~ m!^/api/v2/! && $_->{status} == 404 } @r;
+			=~ m!^/api/(?:e\d+/)?v2/! && $_->{status} == 404 } @r;
 		same($got->{sha256}, sha256_file($file));
 		return fallback(@r);
 	});
@@ -493,7 +493,7 @@ sub how_shards {
 
 	for (@_) {
 		$seen{$1} = 1 if $_->{method} eq 'POST'
-			&& $_->{uri} =~ m!^/api(.*/?shards?)(/|$)!
+			&& $_->{uri} =~ m!^/api(?:/e\d+)?(.*/?shards?)(/|$)!
 			&& $_->{status} == 200;
 	}
 
@@ -508,7 +508,7 @@ sub api_versions {
 
 	for (@_) {
 		next unless $_->{uri} =~ /reconstruction/
-			&& $_->{uri} =~ m!^/api(/v\d|/reconstructions?)/!;
+			&& $_->{uri} =~ m!^/api(?:/e\d+)?(/v\d|/reconstructions?)/!;
 		$seen{$1} = 1 if $_->{status} == 200;
 	}
 
@@ -558,7 +558,7 @@ sub broken {
 
 sub fallback {
 	my %v2 = map { $_->{status} => 1 }
-		grep { $_->{uri} =~ m!^/api/v2/! } @_;
+		grep { $_->{uri} =~ m!^/api/(?:e\d+/)?v2/! } @_;
 
 	return 'never asks v2' unless %v2;
 	die "v2 is there\n" if $v2{200};

@@ -24,8 +24,8 @@ use MIME::Base64 qw/ encode_base64 /;
 my $locations = '';
 
 for my $at ([ '/' => '/cas', '' ], [ '/owners/' => '/cas',
-		'xet_hub_base /owners; xet_hub_owners $arg_owners;' ],
-	[ '/user/' => '/cas', 'xet_hub_base /user; xet_hub_user $arg_user;' ])
+		'xet_hub_base /owners; xet_hub_owners $http_x_owners;' ],
+	[ '/user/' => '/cas', 'xet_hub_base /user; xet_hub_user $http_x_user;' ])
 {
 	my ($path, $api, $more) = @$at;
 
@@ -123,9 +123,11 @@ sub move {
 }
 
 my $team = '/owners';
+my %owners = ('X-Owners' => 'team');
 
 for my $scope (qw/ write delete /) {
-	is(request('POST', "$team/api/repos/move?owners=team", $alice{$scope},
+	is(request('POST', "$team/api/repos/move",
+		{ %{ $alice{$scope} }, %owners },
 		{ fromRepo => 'alice/m', toRepo => 'team/m' })->{status}, 403,
 		"$scope: a private repo to another name space");
 }
@@ -134,7 +136,7 @@ is(move($alice{write}, 'alice/m', 'alice/n')->{status}, 200,
 	'write: a private repo to another name');
 is($t->get("/cas/v1/files/$f", $given{read})->{status}, 200,
 	'which takes nothing back');
-is(request('POST', "$team/api/repos/move?owners=team", $alice{admin},
+is(request('POST', "$team/api/repos/move", { %{ $alice{admin} }, %owners },
 	{ fromRepo => 'alice/n', toRepo => 'team/m' })->{status}, 200,
 	'admin: a private repo to another name space');
 is($t->get("/cas/v1/files/$f", $given{$_})->{status}, 404,
@@ -143,7 +145,7 @@ isnt($t->sql("SELECT xet.repo_named(NULL, 0, 'team', 'm')"), $store,
 	'its uploads have another name');
 
 create($alice{write}, 'p');
-is(request('POST', "$team/api/repos/move?owners=team", $alice{write},
+is(request('POST', "$team/api/repos/move", { %{ $alice{write} }, %owners },
 	{ fromRepo => 'alice/p', toRepo => 'team/p' })->{status}, 200,
 	'write: a public repo to another name space');
 
@@ -239,15 +241,17 @@ for my $case ([ 'dora' => 200 ], [ 'lab,dora' => 200 ], [ 'Dora' => 404 ],
 {
 	my ($owners, $status) = @$case;
 
-	is($t->get("/owners/api/models/dora/hers?owners=$owners", $alice{read})
-		->{status}, $status, "xet_hub_owners: \"$owners\"");
+	is($t->get('/owners/api/models/dora/hers', { %{ $alice{read} },
+		'X-Owners' => $owners })->{status}, $status,
+		"xet_hub_owners: \"$owners\"");
 }
 
 for my $case ([ 'dora' => 200 ], [ 'Dora' => 404 ], [ 'alice' => 404 ]) {
 	my ($user, $status) = @$case;
 
-	is($t->get("$_/api/models/dora/hers?user=$user", $alice{read})
-		->{status}, $status, "xet_hub_user, $_: \"$user\"")
+	is($t->get("$_/api/models/dora/hers", { %{ $alice{read} },
+		'X-User' => $user })->{status}, $status,
+		"xet_hub_user, $_: \"$user\"")
 		for '/user', '/open/user';
 }
 

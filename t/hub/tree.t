@@ -144,7 +144,7 @@ for my $rev ('main', @oids) {
 }
 
 for my $folder ('', 'd%22ir', 'd%E2%80%A8') {
-	for my $args ('', 'recursive=true') {
+	for my $args ('', 'recursive=true', 'recursive=false') {
 		same("/api/buckets/me/m/tree/$folder?$args", 2, 0,
 			unescape($folder), $args);
 	}
@@ -352,7 +352,8 @@ sub same {
 	my ($uri, $repo, $seq, $folder, $args) = @_;
 
 	my $in = $folder =~ s/'/''/gr;
-	my $deep = $args =~ /recursive/;
+	my $deep = $args =~ /recursive=true/
+		|| ($repo == 2 && $args !~ /recursive/);
 	my $where = "p.repo_id = $repo AND p.since <= $seq AND p.till > $seq"
 		. ($deep ? ($folder eq '' ? '' : " AND p.path LIKE"
 			. " '$in/%'") : " AND p.folder = '$in'")

@@ -245,7 +245,7 @@ ngx_http_xet_hub_page_args(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     ngx_uint_t most, ngx_http_xet_hub_page_t **page)
 {
     ngx_int_t                 n;
-    ngx_str_t                 limit;
+    ngx_str_t                 limit, value;
     ngx_http_xet_hub_page_t  *p;
 
     p = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_page_t));
@@ -258,6 +258,15 @@ ngx_http_xet_hub_page_args(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     p->path = hub->path;
     p->most = most;
     p->recursive = ngx_http_xet_hub_flag(r, "recursive");
+
+    /* as in a Hub, a bucket is listed with its folders only on request */
+
+    if (hub->asked.kind == XET_HUB_BUCKET
+        && ngx_http_arg(r, (u_char *) "recursive", 9, &value) != NGX_OK)
+    {
+        p->recursive = 1;
+    }
+
     p->expand = ngx_http_xet_hub_flag(r, "expand");
 
     if (ngx_http_arg(r, (u_char *) "limit", 5, &limit) == NGX_OK) {
