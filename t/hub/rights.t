@@ -25,7 +25,8 @@ my $locations = '';
 
 for my $at ([ '/' => '/cas', '' ], [ '/owners/' => '/cas',
 		'xet_hub_base /owners; xet_hub_owners $http_x_owners;' ],
-	[ '/user/' => '/cas', 'xet_hub_base /user; xet_hub_user $http_x_user;' ])
+	[ '/user/' => '/cas',
+		'xet_hub_base /user; xet_hub_user $http_x_user;' ])
 {
 	my ($path, $api, $more) = @$at;
 
