@@ -86,20 +86,93 @@ END;
 $$;
 
 
+-- Raises XT004 if files that the caller will upload exceed a quota whatever
+-- their content is.  Files of equal size and sample may be equal, and count
+-- once; files of a size that the repo has may be there already, and do not
+-- count.  Of a repo with more files than this function reads, only larger files
+-- than its sum are surely new.  Stored bytes depend on the content: they exceed
+-- a quota if nothing is left of it.  weight is the size of new rows.
+
+CREATE FUNCTION xet.hub_fits(uploads text, subject bytea, sizes bigint[],
+    samples bigint[], weight bigint)
+    RETURNS void
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    reads   CONSTANT integer := 10000;
+    has     bigint[];
+    added   bigint;
+    row_id  bigint := (SELECT s.id FROM xet.repos s WHERE s.name = $1);
+    room    record;
+BEGIN
+    PERFORM xet.quota_try($1, row_id, $2, 0, 0, $5);
+
+    SELECT min(u.stored_max - u.stored) AS stored,
+           min(u.logical_max - u.logical) AS logical,
+           max(u.logical) FILTER (WHERE u.kind = 'repo') AS used
+      INTO room
+      FROM xet.usage_get(false, $1, $2) u;
+
+    added := xet.hub_fresh($3, $4, '{}', 0);
+
+    IF added = 0 OR (coalesce(room.stored, 1) > 0
+                     AND added <= coalesce(room.logical, added))
+    THEN
+        RETURN;
+    END IF;
+
+    has := ARRAY(SELECT f.size
+                   FROM (SELECT rf.file_id FROM xet.repo_files rf
+                          WHERE rf.repo_id = row_id
+                          LIMIT reads + 1) w
+                  CROSS JOIN LATERAL (SELECT g.size FROM xet.files g
+                                       WHERE g.id = w.file_id LIMIT 1) f);
+
+    added := xet.hub_fresh($3, $4, has, CASE WHEN cardinality(has) > reads
+                                             THEN room.used ELSE 0 END);
+
+    PERFORM xet.quota_try($1, row_id, $2,
+                          CASE WHEN added > 0 AND room.stored <= 0
+                               THEN 1 ELSE 0 END, added);
+END;
+$$;
+
+
+-- Returns the sum of the sizes over "above" that are not in "has".
+
+CREATE FUNCTION xet.hub_fresh(sizes bigint[], samples bigint[], has bigint[],
+    above bigint)
+    RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT least(coalesce(sum(w.size), 0), 9223372036854775807)::bigint
+      FROM (SELECT DISTINCT u.size, u.sample
+              FROM unnest($1, $2) AS u(size, sample)
+             WHERE u.size > $4) w
+      LEFT JOIN (SELECT DISTINCT h.size FROM unnest($3) AS h(size)) t
+             ON t.size = w.size
+     WHERE t.size IS NULL;
+$$;
+
+
 -- Returns how a client must send the files of a commit: empty files in the
 -- commit, all other files before it, as LFS files.  ignored is 1 for files that
 -- a ".gitignore" excludes from the commit.  body has the entries of the
 -- response, each with the current oid of its path.  code is the commit, which
 -- the caller passes as rev for the other paths of the request.
+-- The first call has the sizes of all files in "all_sizes", and checks quotas.
+-- In later calls all_sizes is NULL, since the response has already begun.
 
 CREATE FUNCTION xet.hub_preupload(asked xet.hub_asked, rev text, paths bytea[],
-    sizes bigint[], ignored bigint[])
+    sizes bigint[], ignored bigint[], all_sizes bigint[], samples bigint[],
+    subject bytea DEFAULT NULL)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    r     record;
-    body  text;
+    r       record;
+    body    text;
+    weight  bigint;
 BEGIN
     r := xet.hub_open(asked, true, rev, '');
 
@@ -116,13 +189,20 @@ BEGIN
                             ',"oid":"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"'
                        WHEN u.size = 0 OR h.size = 0 THEN ''
                        ELSE ',"oid":"' || encode(h.sha256, 'hex') || '"' END
-               || '}', ',' ORDER BY u.n), '')
-      INTO body
+               || '}', ',' ORDER BY u.n), ''),
+           sum(xet.hub_weight(u.path))
+               FILTER (WHERE u.ignored = 0 AND h.size IS DISTINCT FROM u.size)
+      INTO body, weight
       FROM (SELECT convert_from(w.path, 'UTF8') AS path, w.size, w.ignored,
                    w.n
               FROM unnest(paths, sizes, ignored) WITH ORDINALITY
                      AS w(path, size, ignored, n)) u
       LEFT JOIN LATERAL xet.hub_at(r.id, r.lines, r.seqs, u.path) h ON true;
+
+    IF all_sizes IS NOT NULL AND EXISTS (SELECT FROM xet.quotas) THEN
+        PERFORM xet.hub_fits(r.uploads, subject, all_sizes, samples,
+                             coalesce(weight, 0));
+    END IF;
 
     RETURN xet.hub_says(200, encode(r.oid, 'hex'), NULL, body, r.more);
 END;

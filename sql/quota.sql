@@ -9,7 +9,8 @@
 -- deadlocks.
 --
 -- XT004: the limit is exceeded.  The detail has the kind, the name of the
--- limit, its value, and the amount that was used before this transaction.
+-- limit, its value, the amount that was used before this transaction, and the
+-- amount that it adds.
 
 
 -- Returns the limits of a repo or of a subject (issuer, zero byte, subject),
@@ -107,6 +108,7 @@ DECLARE
     what   text;
     most_n bigint;
     used_n bigint;
+    more_n bigint;
 BEGIN
     SELECT q.* INTO most FROM xet.quota_of($1, $2) q;
 
@@ -130,20 +132,23 @@ BEGIN
     used.logical := used.logical - mine * $5;
     used.metadata := used.metadata - mine * $7;
 
-    IF $4 > 0 AND used.stored + $4 > most.stored THEN
+    IF $4 > 0 AND $4 > most.stored - used.stored THEN
         what := 'stored';
         most_n := most.stored;
         used_n := used.stored;
+        more_n := $4;
 
-    ELSIF $5 > 0 AND used.logical + $5 > most.logical THEN
+    ELSIF $5 > 0 AND $5 > most.logical - used.logical THEN
         what := 'logical';
         most_n := most.logical;
         used_n := used.logical;
+        more_n := $5;
 
-    ELSIF $7 > 0 AND used.metadata + $7 > most.metadata THEN
+    ELSIF $7 > 0 AND $7 > most.metadata - used.metadata THEN
         what := 'metadata';
         most_n := most.metadata;
         used_n := used.metadata;
+        more_n := $7;
 
     ELSE
         RETURN;
@@ -151,8 +156,8 @@ BEGIN
 
     RAISE EXCEPTION 'the quota of a % is exceeded', $1
           USING ERRCODE = 'XT004',
-                DETAIL = format('%s %s %s %s', $1, what, most_n,
-                                greatest(used_n, 0));
+                DETAIL = format('%s %s %s %s %s', $1, what, most_n,
+                                greatest(used_n, 0), more_n);
 END;
 $$;
 
@@ -215,6 +220,27 @@ END;
 $$;
 
 
+-- Raises XT004 if these amounts would exceed a limit now.  repo or subject is
+-- NULL if it has no limit; row_id is NULL if the repo does not exist.
+
+CREATE FUNCTION xet.quota_try(repo text, row_id bigint, subject bytea,
+    stored bigint, logical bigint, metadata bigint DEFAULT 0)
+    RETURNS void
+    LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    IF repo IS NOT NULL THEN
+        PERFORM xet.quota_check('repo', convert_to($1, 'UTF8'),
+                                int8send(coalesce($2, -1)), $4, $5, false, $6);
+    END IF;
+
+    IF subject IS NOT NULL THEN
+        PERFORM xet.quota_check('subject', $3, sha256($3), $4, $5, false, $6);
+    END IF;
+END;
+$$;
+
+
 -- Checks the announced size of an upload before its body is read: raises XT004
 -- if these bytes would exceed a limit now.  Returns false if any_repo or repo
 -- is NULL.  For "stored", hash is a xorb, which costs nothing if the repo has
@@ -261,16 +287,8 @@ BEGIN
         RETURN true;
     END IF;
 
-    IF NOT any_repo THEN
-        PERFORM xet.quota_check('repo', convert_to(repo, 'UTF8'),
-                                int8send(coalesce(row_id, -1)), stored,
-                                logical, false);
-    END IF;
-
-    IF subject IS NOT NULL THEN
-        PERFORM xet.quota_check('subject', subject, sha256(subject), stored,
-                                logical, false);
-    END IF;
+    PERFORM xet.quota_try(CASE WHEN NOT any_repo THEN repo END, row_id,
+                          subject, stored, logical);
 
     RETURN true;
 END;

@@ -150,6 +150,10 @@ fails(4, qr/^xet: server: \S+: 503/, 'a server that stays busy', 'get',
 	'--retries', 1, '0' x 64);
 fails(4, qr/^xet: server: \S+: 503/, 'and does not take anything', 'put',
 	'--retries', 0, "$FindBin::Bin/cli.t");
+like(xet_wait(xet_start($t, 'put', '--retries', 2, "$FindBin::Bin/cli.t"))
+	->{err},
+	qr/^xet: server: 503, retrying in \d+ s\nxet: server: \S+: 503/,
+	'and xet prints that it waits');
 unlink($t->dir() . '/busy');
 
 # --------------------------------------------------------------------------

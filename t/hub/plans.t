@@ -121,8 +121,10 @@ my %one = (
 	hub_paths_rows => [ map { my $rev = $_;
 		sub { "$hub, '$rev', ARRAY['d7/f7'::bytea], true" } }
 		'main', @other ],
-	hub_preupload => sub { "$hub, 'main', ARRAY['d7/f7'::bytea],"
-		. ' ARRAY[400::bigint], ARRAY[0::bigint]' },
+	hub_preupload => [ map { my $all = $_;
+		sub { "$hub, 'main', ARRAY['d7/f7'::bytea],"
+		. " ARRAY[400::bigint], ARRAY[0::bigint], $all, $all, 'me'" } }
+		'NULL', 'ARRAY[400::bigint]' ],
 	hub_refs_get => sub { "$hub, NULL" },
 	hub_commits_get => sub { "$hub, 'main', NULL, 100, NULL" },
 	hub_ref_put => [ sub { "$hub, 'heads/b$_[0]', 'main', 0, 'me', NULL,"

@@ -10,7 +10,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -24,6 +26,8 @@
 #define XET_CLI_HTTP_RETRIES      5
 #define XET_CLI_HTTP_BACKOFF      500  /* ms before the second attempt */
 #define XET_CLI_HTTP_BACKOFF_MAX  60000
+#define XET_CLI_HTTP_NOTE         1000  /* ms, shorter delays are silent */
+#define XET_CLI_HTTP_NOTES        5000  /* ms between messages */
 
 #define XET_CLI_REQUEST_CONNECT   30000  /* connect timeout, ms */
 #define XET_CLI_REQUEST_SILENCE   300  /* timeout without data, s */
@@ -44,6 +48,7 @@ struct xet_cli_http_s {
     unsigned            retries;
     unsigned            active;        /* requests running or waiting */
     unsigned            seed;
+    uint64_t            noted;         /* time of the last message */
     xet_cli_request_t  *waiting;
 };
 
@@ -51,6 +56,8 @@ struct xet_cli_http_s {
 static void xet_cli_http_send(xet_cli_http_t *h, xet_cli_request_t *r);
 static void xet_cli_http_ended(xet_net_request_t *net);
 static int xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r);
+static void xet_cli_http_note(xet_cli_http_t *h, const xet_cli_request_t *r,
+    uint64_t wait);
 static void xet_cli_http_finish(xet_cli_http_t *h, xet_cli_request_t *r);
 static int xet_cli_request_start(xet_cli_request_t *r);
 static int xet_cli_request_credentials(xet_cli_request_t *r);
@@ -383,7 +390,7 @@ xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r)
 
     case XET_NET_OK:
         if (r->status != 408 && r->status != 429
-            && (r->status < 500 || r->status == 501))
+            && (r->status < 500 || r->status == 501 || r->status == 507))
         {
             return 0;
         }
@@ -414,12 +421,44 @@ xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r)
 
     r->due = xet_cli_now() + wait;
 
+    xet_cli_http_note(h, r, wait);
+
     /* the attempt may have succeeded, although there is no response */
 
     r->lost = r->lost || (r->net.rc == XET_NET_OK
                           ? r->status >= 500 : r->net.rc != XET_NET_UNSENT);
 
     return 1;
+}
+
+
+/* Prints why nothing happens; many requests may wait for the same reason. */
+
+static void
+xet_cli_http_note(xet_cli_http_t *h, const xet_cli_request_t *r, uint64_t wait)
+{
+    uint64_t  now;
+
+    now = xet_cli_now();
+
+    if ((wait < XET_CLI_HTTP_NOTE && r->attempts < 2)
+        || (h->noted && now - h->noted < XET_CLI_HTTP_NOTES))
+    {
+        return;
+    }
+
+    h->noted = now;
+
+    xet_cli_progress_clear();
+
+    if (r->net.rc == XET_NET_OK) {
+        fprintf(stderr, "xet: server: %ld, retrying in %" PRIu64 " s\n",
+                r->status, (wait + 999) / 1000);
+
+    } else {
+        fprintf(stderr, "xet: %s, retrying in %" PRIu64 " s\n", r->net.why,
+                (wait + 999) / 1000);
+    }
 }
 
 

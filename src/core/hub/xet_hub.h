@@ -428,7 +428,8 @@ xet_status_t xet_hub_ref_parse(xet_hub_ref_t *ref, xet_hub_ref_e kind,
  * Lists in request bodies.  The handler gets each entry as an
  * xet_hub_operation_t, in which the members of the last column are set:
  *
- *     preupload  {files: [{path, size}], gitIgnore}       path, size, ignored
+ *     preupload  {files: [{path, size, sample}], gitIgnore}
+ *                path, size, ignored, and content, which is the sample
  *     paths      {paths: [..], expand}                           path
  *     LFS        {operation, transfers, objects: [{oid, size}]}  sha256, size
  */

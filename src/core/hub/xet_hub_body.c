@@ -907,6 +907,8 @@ xet_hub_body_file(json_t *value, xet_hub_operation_t *op)
 
     op->size = json_integer_value(size);
 
+    (void) xet_hub_body_text(value, "sample", &op->content);
+
     return XET_OK;
 }
 

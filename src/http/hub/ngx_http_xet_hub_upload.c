@@ -2,16 +2,21 @@
 /*
  * POST preupload/{revision}: tells the client how to send each file.
  *
- *     handler -> body -> one statement per 256 files, which returns a part of
- *     the response
+ *     handler -> body -> probe of the store -> one statement per 256 files,
+ *     which returns a part of the response
  *
  * The client uploads all files, except empty ones, before the commit, which
  * refers to them.  So no file has to be contained in the commit, and each file
  * is stored as a Xet file.
+ *
+ * The first statement has the sizes of all files, and refuses those that cannot
+ * fit into a quota, before the client sends them.  If the disk is nearly full,
+ * files that are larger than the free space are refused as well.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_hub.h"
+#include "ngx_http_xet_store.h"
 
 
 #define NGX_HTTP_XET_HUB_PREUPLOAD_BODY  (8 * 1024 * 1024)
@@ -20,11 +25,22 @@
 #define NGX_HTTP_XET_HUB_PREUPLOAD_PART  256
 
 
+/* Bytes of a sample, which is sent as base64. */
+
+#define NGX_HTTP_XET_HUB_PREUPLOAD_SAMPLE  512
+
+
+#define NGX_HTTP_XET_HUB_PREUPLOAD_TEXT  160
+
+
 typedef struct {
     ngx_http_xet_hub_stream_t  stream;
     xet_hub_list_t             list;
     ngx_http_xet_hub_batch_t   batch;
     ngx_http_xet_array_t       ignored;        /* 1: by a ".gitignore" */
+    ngx_http_xet_array_t       sizes;          /* of the others */
+    ngx_http_xet_array_t       samples;        /* hashes */
+    uint64_t                   bytes;          /* sum of these sizes */
     ngx_str_t                  rev;
     u_char                     oid[XET_HUB_OID_LEN];
 } ngx_http_xet_hub_preupload_t;
@@ -35,8 +51,12 @@ static xet_status_t ngx_http_xet_hub_preupload_parse(void *data, u_char *text,
     size_t len);
 static xet_status_t ngx_http_xet_hub_preupload_add(void *ctx,
     const xet_hub_operation_t *op);
+static uint32_t ngx_http_xet_hub_preupload_sample(
+    const xet_hub_operation_t *op);
 static void ngx_http_xet_hub_preupload_read(ngx_http_request_t *r,
     void *data);
+static void ngx_http_xet_hub_preupload_probed(ngx_http_request_t *r,
+    xet_status_t status);
 static ngx_int_t ngx_http_xet_hub_preupload_ask(ngx_http_request_t *r);
 static void ngx_http_xet_hub_preupload_answered(ngx_http_request_t *r,
     ngx_int_t rc);
@@ -86,6 +106,8 @@ ngx_http_xet_hub_preupload_cleanup(void *data)
 
     ngx_http_xet_columns_destroy(&p->batch);
     ngx_http_xet_array_destroy(&p->ignored);
+    ngx_http_xet_array_destroy(&p->sizes);
+    ngx_http_xet_array_destroy(&p->samples);
 }
 
 
@@ -108,34 +130,106 @@ ngx_http_xet_hub_preupload_add(void *ctx, const xet_hub_operation_t *op)
     ngx_http_xet_array_int8(&p->batch.sizes, op->size);
     ngx_http_xet_array_int8(&p->ignored, op->ignored);
 
+    if (!op->ignored) {
+        p->bytes += ngx_min((uint64_t) op->size, UINT64_MAX - p->bytes);
+
+        ngx_http_xet_array_int8(&p->sizes, op->size);
+        ngx_http_xet_array_int8(&p->samples,
+                                ngx_http_xet_hub_preupload_sample(op));
+    }
+
     return (p->batch.paths.failed || p->batch.sizes.failed
-            || p->ignored.failed)
+            || p->ignored.failed || p->sizes.failed || p->samples.failed)
            ? XET_NOMEM : XET_OK;
+}
+
+
+/*
+ * Returns a hash of the first bytes of a file, by which equal files are equal;
+ * if the client did not send these bytes, a hash of the path.
+ */
+
+static uint32_t
+ngx_http_xet_hub_preupload_sample(const xet_hub_operation_t *op)
+{
+    size_t                 least;
+    const xet_hub_text_t  *text;
+
+    least = ngx_min(op->size, NGX_HTTP_XET_HUB_PREUPLOAD_SAMPLE);
+    text = (op->content.len / 4 * 3 >= least) ? &op->content : &op->path;
+
+    return ngx_murmur_hash2((u_char *) text->data, text->len);
 }
 
 
 static void
 ngx_http_xet_hub_preupload_read(ngx_http_request_t *r, void *data)
 {
-    ngx_http_xet_hub_wait(r, ngx_http_xet_hub_preupload_ask(r));
+    xet_status_t  status;
+
+    status = ngx_http_xet_probe(r, ngx_http_xet_hub_preupload_probed);
+
+    if (status == XET_AGAIN) {
+        ngx_http_xet_hub_wait(r, NGX_AGAIN);
+        return;
+    }
+
+    ngx_http_xet_hub_preupload_probed(r, status);
+}
+
+
+/* Other errors of the store may be gone when the client sends the files. */
+
+static void
+ngx_http_xet_hub_preupload_probed(ngx_http_request_t *r, xet_status_t status)
+{
+    u_char                        *text;
+    ngx_http_xet_hub_preupload_t  *p;
+
+    p = ngx_http_xet_hub_get(r)->state;
+
+    if (status != XET_STORE_FULL || p->bytes <= ngx_http_xet_probe_left()) {
+        ngx_http_xet_hub_wait(r, ngx_http_xet_hub_preupload_ask(r));
+        return;
+    }
+
+    text = ngx_pnalloc(r->pool, NGX_HTTP_XET_HUB_PREUPLOAD_TEXT);
+    if (text == NULL) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    (void) ngx_snprintf(text, NGX_HTTP_XET_HUB_PREUPLOAD_TEXT,
+                        "%s: %uL bytes are left, and the upload has %uL%Z",
+                        xet_status_text(status), ngx_http_xet_probe_left(),
+                        p->bytes);
+
+    ngx_http_finalize_request(r,
+        ngx_http_xet_error_more(r, .core = status,
+                                .message = (char *) text));
 }
 
 
 static ngx_int_t
 ngx_http_xet_hub_preupload_ask(ngx_http_request_t *r)
 {
+    ngx_uint_t                     first;
     ngx_http_xet_hub_t            *hub;
     ngx_http_xet_hub_preupload_t  *p;
 
     hub = ngx_http_xet_hub_get(r);
     p = hub->state;
 
+    first = !p->stream.stream.begun;
+
     return ngx_http_xet_query(r, hub_preupload,
                ngx_http_xet_hub_preupload_answered, .asked = &hub->asked,
                .rev = p->rev,
                .paths = { &p->batch.paths, NGX_HTTP_XET_HUB_PREUPLOAD_PART },
                .sizes = { &p->batch.sizes, NGX_HTTP_XET_HUB_PREUPLOAD_PART },
-               .ignored = { &p->ignored, NGX_HTTP_XET_HUB_PREUPLOAD_PART });
+               .ignored = { &p->ignored, NGX_HTTP_XET_HUB_PREUPLOAD_PART },
+               .all_sizes = first ? &p->sizes : NULL,
+               .samples = first ? &p->samples : NULL);
 }
 
 
@@ -148,6 +242,10 @@ ngx_http_xet_hub_preupload_answered(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_hub_preupload_t  *p;
 
     p = ngx_http_xet_hub_get(r)->state;
+
+    if (!p->stream.stream.begun && ngx_http_xet_hub_over(r, rc) != NGX_OK) {
+        return;
+    }
 
     if (ngx_http_xet_hub_stream_row(r, &p->stream, rc, &answer) != NGX_OK) {
         return;

@@ -428,6 +428,7 @@ typedef struct {
     u_char      what[16];          /* "stored", "logical" or "metadata" */
     uint64_t    limit;
     uint64_t    used;                          /* usage before the rejection */
+    uint64_t    more;                          /* bytes that would be added */
 } ngx_http_xet_over_t;
 
 /*

@@ -3,9 +3,9 @@
  * Quotas and usage.
  *
  * When a limit is exceeded, the module's SQL functions raise XT004.  The detail
- * of this error consists of four words: the kind of the owner ("repo" or
+ * of this error consists of five words: the kind of the owner ("repo" or
  * "subject"), the kind of bytes ("stored", "logical" or "metadata"), the limit,
- * and the usage.
+ * the usage, and the bytes to add.
  *
  * Each worker caches whether any limits exist.  The first request after five
  * seconds sends the statement quota_any, and uses the previous result without
@@ -80,8 +80,10 @@ ngx_http_xet_query_quotas_known(void *data, PGresult *res, ngx_int_t rc,
 ngx_uint_t
 ngx_http_xet_query_quota_over(ngx_http_request_t *r, ngx_http_xet_over_t *over)
 {
-    u_char                 limit[NGX_INT64_LEN + 1], used[NGX_INT64_LEN + 1];
+    u_char                 word[NGX_INT64_LEN + 1];
     ngx_int_t              n;
+    ngx_uint_t             i;
+    uint64_t              *values[3];
     const char            *p;
     ngx_http_xet_query_t  *q;
 
@@ -95,14 +97,15 @@ ngx_http_xet_query_quota_over(ngx_http_request_t *r, ngx_http_xet_over_t *over)
 
     p = ngx_http_xet_query_quota_word(p, over->kind, sizeof(over->kind));
     p = ngx_http_xet_query_quota_word(p, over->what, sizeof(over->what));
-    p = ngx_http_xet_query_quota_word(p, limit, sizeof(limit));
-    (void) ngx_http_xet_query_quota_word(p, used, sizeof(used));
+    values[0] = &over->limit;
+    values[1] = &over->used;
+    values[2] = &over->more;
 
-    n = ngx_atoi(limit, ngx_strlen(limit));
-    over->limit = (n == NGX_ERROR) ? 0 : (uint64_t) n;
-
-    n = ngx_atoi(used, ngx_strlen(used));
-    over->used = (n == NGX_ERROR) ? 0 : (uint64_t) n;
+    for (i = 0; i < 3; i++) {
+        p = ngx_http_xet_query_quota_word(p, word, sizeof(word));
+        n = ngx_atoi(word, ngx_strlen(word));
+        *values[i] = (n == NGX_ERROR) ? 0 : (uint64_t) n;
+    }
 
     return 1;
 }

@@ -56,6 +56,7 @@ typedef struct {
     ngx_connection_t         dummy;
     ngx_queue_t              waiting;          /* ngx_http_xet_probe_wait_t */
     ngx_msec_t               time;             /* time when status was set */
+    uint64_t                 free;             /* bytes, then */
     xet_status_t             status;           /* XET_AGAIN: no result yet */
 
     ngx_http_xet_probe_e     state;
@@ -120,6 +121,13 @@ ngx_http_xet_probe(ngx_http_request_t *r, ngx_http_xet_probe_pt handler)
     ngx_queue_insert_tail(&probe->waiting, &w->queue);
 
     return XET_AGAIN;
+}
+
+
+uint64_t
+ngx_http_xet_probe_left(void)
+{
+    return ngx_http_xet_probe_worker.free;
 }
 
 
@@ -200,6 +208,7 @@ ngx_http_xet_probe_start(ngx_http_xet_probe_t *probe)
     ngx_memzero(&job->file, sizeof(ngx_http_xet_temp_t));
 
     job->file.store = xmcf->store;
+    job->free = 0;
     job->size = 0;
 
     probe->task->event.complete = 0;
@@ -331,6 +340,7 @@ ngx_http_xet_probe_done(ngx_event_t *ev)
 
     probe->state = NGX_HTTP_XET_PROBE_IDLE;
     probe->status = job->status;
+    probe->free = job->free;
     probe->time = ngx_current_msec;
 
     ngx_http_xet_gauge_now(STORE_TIME);

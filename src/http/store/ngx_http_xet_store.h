@@ -688,6 +688,9 @@ typedef void (*ngx_http_xet_probe_pt)(ngx_http_request_t *r,
 xet_status_t ngx_http_xet_probe(ngx_http_request_t *r,
     ngx_http_xet_probe_pt handler);
 
+/* Returns the free bytes of the disk, after a probe with XET_STORE_FULL. */
+uint64_t ngx_http_xet_probe_left(void);
+
 /*
  * Starts a probe if none is running and the last probe is more than "older"
  * milliseconds old.  The result of every probe sets the gauges of the store.

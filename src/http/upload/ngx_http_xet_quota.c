@@ -24,7 +24,7 @@
 
 
 #define NGX_HTTP_XET_QUOTA_FOOTER  (XET_XORB_CHUNKS_MAX * 40 + 1024)
-#define NGX_HTTP_XET_QUOTA_TEXT    160
+#define NGX_HTTP_XET_QUOTA_TEXT    256
 
 
 struct ngx_http_xet_look_s {
@@ -155,10 +155,11 @@ ngx_http_xet_quota_text(ngx_http_request_t *r)
     }
 
     p = ngx_slprintf(text, text + NGX_HTTP_XET_QUOTA_TEXT - 1,
-                     "%s: the %s has %uL of %uL %s bytes left",
+                     "%s: the %s has %uL of %uL %s bytes left, and the upload "
+                     "needs at least %uL",
                      xet_status_text(XET_QUOTA), over.kind,
                      over.limit - ngx_min(over.used, over.limit), over.limit,
-                     over.what);
+                     over.what, over.more);
     *p = '\0';
 
     return (char *) text;
