@@ -430,7 +430,8 @@ AS $$
            || '","lastModified":"' || xet.hub_date((r).changed_at)
            || '","createdAt":"' || xet.hub_date((r).created_at)
            || '","private":' || (r).private
-           || ',"gated":false,"disabled":false,"downloads":0,"likes":0'
+           || ',"gated":false,"disabled":false,"xetEnabled":true'
+           || ',"downloads":0,"likes":0'
            || ',"tags":' || to_json(xet.hub_tags((r).kind, card::json))
            || coalesce(CASE (r).kind WHEN 0 THEN ',"pipeline_tag":'
                        WHEN 2 THEN ',"sdk":' END

@@ -219,7 +219,7 @@ is(scalar @{ info('first?expand[]=siblings&expand=tags')->{siblings} }, 1,
 	'info: expand: files');
 
 for my $args (qw/ x=1 sort=likes sort=downloads sort=trendingScore direction=1
-	sort= limit=0 limit=x limit=-1 full=2 config=true expand=safetensors
+	sort= limit=0 limit=x limit=-1 full=2 config=true expand=safe
 	inference=warm apps=x num_parameters=min:6B filter=%FF filter=%0A
 	gated=x cursor=x sdk=x task_ids=x fIlter=x /)
 {
@@ -232,7 +232,7 @@ for my $args (qw/ x=1 sort=likes sort=downloads sort=trendingScore direction=1
 }
 
 is($t->get("/api/models/alice/first?$_", $alice)->{status}, 400, "info: $_")
-	for qw/ securityStatus=true expand=config x=1 blobs=x /;
+	for qw/ securityStatus=true expand=configs x=1 blobs=x /;
 is($t->get('/api/models?' . join('&', ('filter=x') x 101), $alice)->{status},
 	400, 'many arguments');
 is($t->get("/api/models/alice/first/$_?limit=x", $alice)->{status}, 400,

@@ -58,12 +58,16 @@ my %value = (rev => "'main'", path => "'x'", blobs => 'true',
 	writes => 'true', act => 'NULL', seen => 'NULL', metadata => 0,
 	counted => 'true', part => 10, rest => 'NULL',
 	marks => 'NULL', words => 'NULL', created => 'false', whole => 'true',
-	siblings => 'true', uploads => "'_hub/1'",
+	siblings => 'true', uploads => "'_hub/1'", does => 0,
+	ignored => "'{0}'", all_sizes => "'{400}'", samples => "'{0}'",
+	tag => "'latest'", layers => 'false',
+	digest => "'sha256:' || repeat('0', 64)",
 	repo => '(SELECT h FROM xet.hub_repos h WHERE h.id = 1)');
 
-# These functions read many repos, not a named one.
+# These functions read many repos, or, if the caller is not the owner, none.
 
-my %none = map { $_ => 1 } qw/ hub_list hub_own hub_page_list /;
+my %none = map { $_ => 1 } qw/ hub_list hub_own hub_page_list
+	hub_card_wanted /;
 my %called = map { $_->{name} => 1 } @{ module_table('statements') };
 
 my @functions = map { [ split(/\|/, $_) ] } $t->sql(<<'EOF_SQL');

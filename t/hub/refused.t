@@ -372,6 +372,7 @@ sub unread {
 		[ 307, 'DELETE', '/api/models/alice/was/tag/t', 'WRITE' ]
 	) {
 		my ($status, $method, $path, $token, $early) = @$_;
+		my $body = $path =~ /commit|create/ ? $body : '{}';
 		my $c = $t->connect();
 
 		$c->start($method, $path, { %$js, Authorization =>

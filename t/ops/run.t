@@ -173,8 +173,8 @@ is($status, 0, 'started again') or diag($out);
 is(get(0, "/api/v1/reconstructions/$hash")->{status}, 200,
 	'the file is still there');
 
-is(base(0, $hash, 'localhost:1'), "http://127.0.0.1:$ports[0]",
-	'URLs have the address, not the Host');
+is(base(0, $hash, "localhost:$ports[0]"), "http://localhost:$ports[0]",
+	'URLs have the name that the client used');
 is(base(0, $hash, 'other.example'), undef, 'another host name is refused');
 
 # --------------------------------------------------------------------------

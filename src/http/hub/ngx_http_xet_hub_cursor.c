@@ -60,24 +60,6 @@ ngx_http_xet_hub_cursor(ngx_http_request_t *r, const ngx_str_t *id,
 
 
 ngx_int_t
-ngx_http_xet_hub_cursor_arg(ngx_http_request_t *r, ngx_str_t *after)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_http_xet_hub_cursor_get(r, after);
-
-    if (rc == NGX_DECLINED) {
-        return ngx_http_xet_hub_deny(r, NGX_HTTP_BAD_REQUEST,
-                                     "invalid_cursor",
-                                     "The cursor is not from a page of this"
-                                     " list");
-    }
-
-    return (rc == NGX_OK) ? NGX_OK : NGX_HTTP_INTERNAL_SERVER_ERROR;
-}
-
-
-ngx_int_t
 ngx_http_xet_hub_cursor_get(ngx_http_request_t *r, ngx_str_t *after)
 {
     ngx_str_t  sent, made;

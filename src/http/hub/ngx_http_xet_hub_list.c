@@ -684,11 +684,17 @@ ngx_http_xet_hub_list_expand(ngx_http_request_t *r,
         return NGX_OK;
     }
 
+    /* clients expect that a property is missing if a repo does not have it */
+
     return ngx_http_xet_hub_list_is(value,
-               "_id id author createdAt disabled downloads downloadsAllTime"
-               " gated inference inferenceProviderMapping lastModified"
-               " library_name likes pipeline_tag private resourceGroup sdk sha"
-               " spaces tags trendingScore usedStorage ")
+               "_id id author baseModels childrenModelCount citation config"
+               " createdAt datasets description disabled downloads"
+               " downloadsAllTime evalResults gated gguf inference"
+               " inferenceProviderMapping lastModified library_name likes"
+               " mainSize mask_token models paperswithcode_id pipeline_tag"
+               " private resourceGroup runtime safetensors sdk sha spaces"
+               " subdomain tags transformersInfo trendingScore usedStorage"
+               " widgetData xetEnabled ")
            ? NGX_OK : NGX_DECLINED;
 }
 
