@@ -105,7 +105,7 @@ sub node_llama_cpp {
 		Test::Xet::Real::node_program(), $cli, 'pull',
 		'hf:me/field:Q4_K_M', '--dir', $to);
 
-	my ($file) = glob("$to/*tiny-Q4_K_M.gguf");
+	my ($file) = glob("$to/*.gguf");
 	my $same = defined($file) && slurp($file) eq 'GGUF' . 'x' x 1000;
 
 	ok($same, "$name: the bytes");

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::fs::read;
 use std::path::PathBuf;
 
-use hf_hub::repository::AddSource;
+use hf_hub::repository::{AddSource, RepoTypeModel};
 use hf_hub::{HFClientSync, HFResult};
 
 
@@ -37,15 +37,16 @@ fn main()
     let moved = client.model("me", "before");
 
     row("whoami", client.whoami().send(), |u| u.username == "me");
-    row("create_repo", client.create_repo().repo_id("me/rust").send(),
+    row("create_repository", client.create_repository().repo_id("me/rust")
+        .repo_type(RepoTypeModel).send(), |_| true);
+    row("create_repository: exist_ok", client.create_repository()
+        .repo_id("me/rust").repo_type(RepoTypeModel).exist_ok(true).send(),
         |_| true);
-    row("create_repo: exist_ok", client.create_repo().repo_id("me/rust")
-        .exist_ok(true).send(), |_| true);
     row("upload_file", repo.upload_file()
-        .source(AddSource::Bytes(b"hello".to_vec()))
+        .source(AddSource::Bytes(b"hello".to_vec().into()))
         .path_in_repo("d/hello.txt").commit_message("one").send(), |_| true);
     row("upload_file: a large file", repo.upload_file()
-        .source(AddSource::Bytes(vec![7; 3_000_000]))
+        .source(AddSource::Bytes(vec![7; 3_000_000].into()))
         .path_in_repo("data.bin").commit_message("two").send(), |_| true);
     row("exists", repo.exists().send(), |v| *v);
     row("file_exists", repo.file_exists().filename("no").send(), |v| !*v);
@@ -60,7 +61,7 @@ fn main()
     row("create_branch", repo.create_branch().branch("dev/1").send(),
         |_| true);
     row("upload_file: to a branch", repo.upload_file()
-        .source(AddSource::Bytes(b"on it".to_vec())).revision("dev/1")
+        .source(AddSource::Bytes(b"on it".to_vec().into())).revision("dev/1")
         .path_in_repo("br.txt").commit_message("three").send(), |_| true);
     row("download_file: of a branch", repo.download_file()
         .filename("br.txt").revision("dev/1").send(),
@@ -78,8 +79,8 @@ fn main()
     row("download_file: by the old name", moved.download_file()
         .filename("config.json").send(),
         |p| read(p).unwrap() == b"{\"field\": 1}");
-    row("delete_repo", client.delete_repo().repo_id("me/rust").send(),
-        |_| true);
+    row("delete_repository", client.delete_repository().repo_id("me/rust")
+        .repo_type(RepoTypeModel).send(), |_| true);
     row("exists: after it", repo.exists().send(), |v| !*v);
 
     println!("{{\"end\": true}}");
