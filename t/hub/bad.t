@@ -623,6 +623,7 @@ my $given = $t->get($url);
 
 is($given->{status}, 404, 'a claim gives nobody anything')
 	or diag($given->summary());
+$refusal->all();
 bad('a wrong claim', 'POST', '/api/models/alice/p/commit/main',
 	lines(lfs_line('stolen', $secret, $lie->{size})), 400, 'unknown_file');
 bad('a wrong claim, without a size', 'POST', '/api/models/alice/p/commit/main',

@@ -32,6 +32,8 @@ typedef struct {
 
 static int xet_cli_hub_rm_hashes(const xet_cli_args_t *args, int folder);
 static int xet_cli_hub_rm_path(xet_cli_hub_t *hub, int folder);
+static int xet_cli_hub_rm_file(xet_cli_hub_t *hub);
+static int xet_cli_hub_rm_type(void *ctx, const xet_hub_entry_t *entry);
 static int xet_cli_hub_rm_below(xet_cli_hub_t *hub, xet_cli_hub_commit_t *c);
 static int xet_cli_hub_rm_entry(void *ctx, const xet_hub_entry_t *entry);
 static int xet_cli_hub_rm_send(xet_cli_hub_rm_t *d);
@@ -107,13 +109,47 @@ xet_cli_hub_rm_path(xet_cli_hub_t *hub, int folder)
         rc = xet_cli_hub_rm_below(hub, &c);
 
     } else {
-        rc = xet_cli_hub_commit_remove(&c, hub->path, folder);
+        rc = folder ? XET_CLI_OK : xet_cli_hub_rm_file(hub);
+        rc = rc ? rc : xet_cli_hub_commit_remove(&c, hub->path, folder);
         rc = rc ? rc : xet_cli_hub_commit_send(&c);
     }
 
     xet_cli_hub_commit_free(&c);
 
     return rc;
+}
+
+
+/*
+ * Refuses a folder without --recursive: a Hub deletes a folder, too, if the
+ * commit deletes a file with its path.
+ */
+
+static int
+xet_cli_hub_rm_file(xet_cli_hub_t *hub)
+{
+    int       rc;
+    unsigned  folder;
+
+    folder = 0;
+
+    rc = xet_cli_hub_paths(hub, &hub->path, 1, xet_cli_hub_rm_type, &folder);
+
+    if (rc == XET_CLI_OK && folder) {
+        rc = xet_cli_fail(XET_CLI_FAULT, hub->path,
+                          "is a folder; use --recursive to delete it");
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_hub_rm_type(void *ctx, const xet_hub_entry_t *entry)
+{
+    *(unsigned *) ctx |= entry->folder;
+
+    return XET_CLI_OK;
 }
 
 

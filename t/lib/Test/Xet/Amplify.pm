@@ -98,6 +98,7 @@ my %ceilings = (
 	'POST :git/info/lfs/objects/batch' => { statements => 38,
 		buffers => 80_000, held => 1500 },
 	'PUT api/lfs/:rev' => { statements => 8, buffers => 4000 },
+	'GET api/settings/repositories' => { buffers => 2000 },
 	'GET chunks/:prefix/:hash' => { buffers => 1500 },
 	'GET chunk/:prefix/:hash' => { buffers => 1500 },
 	'POST files' => { statements => 8, buffers => 2000 },
