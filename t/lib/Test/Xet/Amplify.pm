@@ -60,7 +60,7 @@ my %ceilings = (
 	'POST api/buckets/:id/paths-info' => { statements => 12,
 		buffers => 40_000, held => 0 },
 	'POST api/:type/:id/preupload/:rev' => { statements => 12,
-		buffers => 25_000, held => 0 },
+		buffers => 25_000, held => 3500 },
 	'GET api/:type/:id' => { statements => 12, buffers => 15_000,
 		held => 400 },
 	'GET api/:type/:id/revision/:rev' => { statements => 12,
@@ -94,6 +94,9 @@ my %ceilings = (
 	'DELETE api/repos/delete' => { buffers => 2000 },
 	'POST api/:type/:id/branch/:rev' => { buffers => 1000 },
 	'POST api/:type/:id/tag/:rev' => { buffers => 1000 },
+	# a row for each of the 6,000 files
+	'POST api/:type/:id/super-squash/:rev' => { buffers => 200_000,
+		wal => 30_000, rows => 8000 },
 	'POST api/:type/:id/commit/:rev' => { buffers => 2000, wal => 128 },
 	'POST :git/info/lfs/objects/batch' => { statements => 38,
 		buffers => 80_000, held => 1500 },
@@ -103,7 +106,13 @@ my %ceilings = (
 	'GET chunk/:prefix/:hash' => { buffers => 1500 },
 	'POST files' => { statements => 8, buffers => 2000 },
 
-	# refused: the xorb or file is missing, or the caller may not read it
+	# refused: the xorb or file is missing, or the caller may not read it;
+	# git is refused without an argument
+	'POST api/lfs/:rev' => { status => 404 },
+	'GET v2/:id/manifests/:rev' => { status => 404 },
+	'GET v2/:id/blobs/:rev' => { status => 404 },
+	'GET :git/info/refs' => { status => 400 },
+	'GET :repo/info/refs' => { status => 400 },
 	'POST xorb-grants/:prefix/:hash' => { status => 404, buffers => 1500 },
 	'POST xorb-commits/:prefix/:hash/grant/:grant' => { status => 404 },
 	'GET buckets/:id/resolve/:path' => { status => 404 },
