@@ -426,8 +426,8 @@ ngx_http_xet_name_proxy(ngx_http_request_t *r, ngx_array_t *proxies)
 
 
 /*
- * Returns the last value in a header, which is that of the nearest proxy: a
- * client may send the header, too, and proxies add their values at the end.
+ * Returns the last value in a header.  The nearest proxy has added this value:
+ * a client may send the header, too, and proxies append their values.
  */
 
 static ngx_str_t

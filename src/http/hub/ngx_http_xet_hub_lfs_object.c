@@ -583,7 +583,7 @@ ngx_http_xet_hub_lfs_proven(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* Sends the file if its computed SHA-256 is that of the URL. */
+/* Sends the file if the URL has its computed SHA-256. */
 
 static void
 ngx_http_xet_hub_lfs_answer(ngx_http_request_t *r,

@@ -243,8 +243,16 @@ ngx_http_xet_hub_preupload_answered(ngx_http_request_t *r, ngx_int_t rc)
 
     p = ngx_http_xet_hub_get(r)->state;
 
-    if (!p->stream.stream.begun && ngx_http_xet_hub_over(r, rc) != NGX_OK) {
-        return;
+    if (!p->stream.stream.begun) {
+
+        if (ngx_http_xet_hub_over(r, rc) != NGX_OK) {
+            return;
+        }
+
+        /* only the first statement needs these; the client may be slow */
+
+        ngx_http_xet_array_destroy(&p->sizes);
+        ngx_http_xet_array_destroy(&p->samples);
     }
 
     if (ngx_http_xet_hub_stream_row(r, &p->stream, rc, &answer) != NGX_OK) {
