@@ -60,7 +60,7 @@ my %ceilings = (
 	'POST api/buckets/:id/paths-info' => { statements => 12,
 		buffers => 40_000, held => 0 },
 	'POST api/:type/:id/preupload/:rev' => { statements => 12,
-		buffers => 25_000, held => 3500 },
+		buffers => 25_000, held => 0 },
 	'GET api/:type/:id' => { statements => 12, buffers => 15_000,
 		held => 400 },
 	'GET api/:type/:id/revision/:rev' => { statements => 12,
