@@ -360,7 +360,8 @@ sub request_text {
 	my ($q) = @_;
 
 	my ($method, $uri, $headers, $body) = @$q;
-	my $text = "$method $uri HTTP/1.1\r\nHost: localhost\r\n";
+	my $host = $t->url('') =~ s!^http://!!r;
+	my $text = "$method $uri HTTP/1.1\r\nHost: $host\r\n";
 	my @headers = @$headers;
 
 	while (my ($name, $value) = splice(@headers, 0, 2)) {

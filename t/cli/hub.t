@@ -66,7 +66,7 @@ location / {
             xet_api_base /cas;
         }
 
-        location = /cas/v1/shards {
+        location ~ ^/cas(?:/e\\d+)?/v1/shards\$ {
             if (-f %%DIR%%/held) {
                 return 503;
             }

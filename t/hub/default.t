@@ -127,12 +127,13 @@ sub conf_container {
 		for mkdir("$dir/keys") ? qw/ url dedup token / : ();
 	chmod(0600, glob("$dir/keys/*"));
 
-	of_script('entrypoint.sh', [ qw/ replace write_common write_server / ],
+	of_script('entrypoint.sh',
+		[ qw/ replace write_common owners_map write_server / ],
 		'die() { echo "$*"; exit 1; }; write_server', data => $dir,
 		share => root() . '/conf', run => $dir, base => $t->url(''),
 		conninfo => $t->conninfo(), auth => 'token', workers => 1,
-		module => Test::Xet::Nginx::module(), addr => '127.0.0.1',
-		port => $port);
+		owners => 'alice=team', public => 'on', addr => '127.0.0.1',
+		port => $port, module => Test::Xet::Nginx::module());
 
 	my $text = slurp("$dir/nginx.conf");
 
@@ -140,7 +141,6 @@ sub conf_container {
 	$text =~ s!^worker_processes!daemon off;\n$&!m or die;
 	$text =~ s!error_log stderr;!error_log $dir/error.log;! or die;
 	$text =~ s!/dev/stdout!$dir/access.log!;
-	$text =~ s!\n    server \{!\n$hub_public\n    server {! or die;
 
 	return $text;
 }
