@@ -171,7 +171,7 @@ for my $n (1 .. $operations / $writers) {
 	for (@acts) {
 		my $output = $_->[0]->wait(60) // 'too slow';
 
-		if ($output !~ /^(ERROR|FATAL)|too slow/m) {
+		if ($output !~ /ERROR|FATAL|too slow/) {
 			$done{$_->[1]}++;
 
 		} elsif ($output !~ /$expected/) {
@@ -186,7 +186,11 @@ for my $n (1 .. $operations / $writers) {
 $_->close() for @sessions;
 
 is($odd, '', 'no other errors');
-cmp_ok($done{$_}, '>', 10, "$_: $done{$_}") for sort keys %done;
+
+# how many are refused depends on their order, which is different in each run
+
+cmp_ok($done{$_}, '>', 10, "$_: $done{$_}")
+	for grep { !/refused/ } sort keys %done;
 is($during, 0, 'concurrent recounts found nothing');
 sums('at random');
 cmp_ok($t->sql("SELECT sum(logical) FROM xet.usage WHERE owner ="
