@@ -9,8 +9,10 @@
 #
 # If the second argument is "all", the script also installs what "make clients"
 # needs: older releases, OpenDAL, node-llama-cpp, with cargo xtool and two
-# releases of hf-hub, and with go a package in Go.  An installed client is not
-# installed again: "newest" is the newest release at that time.
+# releases of hf-hub, and with go a package in Go.  git-xet, which no registry
+# has, is built for t/clients/git_xet.t if XET_CORE is a folder with the sources
+# of xet-core.  An installed client is not installed again: "newest" is the
+# newest release at that time.
 #
 # Needs python3-venv, node and npm.
 
@@ -113,6 +115,24 @@ install_go()
         && go get github.com/gomlx/go-huggingface/hub@v0.3.1 \
         && go build -o client .) > "$module.log" 2>&1 \
         || echo "go-huggingface: not built, see $module.log" >&2
+}
+
+
+# git-xet is in no registry.  XET_CORE is a folder with the sources of xet-core,
+# which have its crate; the build takes about 10 minutes.
+
+install_git_xet()
+{
+    folder=$build/clients/git_xet
+
+    [ -n "${XET_CORE:-}" ] && [ ! -x "$folder/git-xet" ] || return 0
+
+    mkdir -p "$folder"
+    CARGO_TARGET_DIR=$(cd "$folder" && pwd)/target cargo build -q \
+        --manifest-path "$XET_CORE/Cargo.toml" -p git_xet \
+        && mv "$folder/target/debug/git-xet" "$folder" \
+        && rm -rf "$folder/target" \
+        || echo "git-xet: not built" >&2
 }
 
 
@@ -219,6 +239,7 @@ install_rust 0.4.3 read 'default-features = false
 features = ["ureq", "rustls-tls"]'
 install_rust 1.0.0 write 'features = ["blocking"]'
 install_go
+install_git_xet
 install_llama
 
 # Skips an old release that has no wheel for a new Python.

@@ -24,7 +24,8 @@ use Digest::SHA qw/ sha256_hex /;
 use File::Temp qw/ tempdir /;
 use JSON::PP ();
 
-my $t = Test::Xet->new(Test::Xet::Table::hub('xet_auth off;'), workers => 1);
+my $t = Test::Xet->new(Test::Xet::Table::hub('xet_auth off;'
+	. ' xet_token_lifetime 12s;'), workers => 1);
 
 $t->token_key();
 $t->run();
@@ -194,20 +195,26 @@ SKIP: {
 			"git-lfs, $transfer: the same bytes elsewhere");
 	}
 
-	# the program reports a complete upload, but has sent nothing
+	# the program reports a complete upload, but has sent nothing; or it
+	# needs so long that the URL to verify expires, and git-lfs asks again
 
-	my %at = map { $_ => "$dir/lie.$_" } qw/ bare a home /;
+	for (1, 0) {
+		my ($name, $fails) = ($_ ? 'nothing' : 'slow', $_);
+		my %at = map { $_ => "$dir/$name.$_" } qw/ bare a home /;
 
-	mkdir($at{home});
-	config($at{home}, 'xet', "$agent nothing");
-	git(\%at, $dir, 'init', '-q', '--bare', $at{bare});
-	git(\%at, $dir, 'clone', '-q', $at{bare}, $at{a});
-	git(\%at, $at{a}, 'lfs', 'track', '*.bin');
-	spew("$at{a}/w.bin", fresh());
-	git(\%at, $at{a}, 'add', '.');
-	git(\%at, $at{a}, 'commit', '-q', '-m', 'one');
-	isnt((git_run(\%at, $at{a}, 'push', '-q', 'origin', 'HEAD:main'))[0],
-		0, 'git-lfs, xet: a push of nothing fails');
+		mkdir($at{home});
+		config($at{home}, 'xet', $fails ? "$agent nothing"
+			: "$agent $dir/slept");
+		git(\%at, $dir, 'init', '-q', '--bare', $at{bare});
+		git(\%at, $dir, 'clone', '-q', $at{bare}, $at{a});
+		git(\%at, $at{a}, 'lfs', 'track', '*.bin');
+		spew("$at{a}/w.bin", fresh());
+		git(\%at, $at{a}, 'add', '.');
+		git(\%at, $at{a}, 'commit', '-q', '-m', 'one');
+		is((git_run(\%at, $at{a}, 'push', '-q', 'origin',
+			'HEAD:main'))[0] ? 1 : 0, $fails,
+			"git-lfs, xet: the push of $name");
+	}
 }
 
 $t->done();
@@ -325,7 +332,13 @@ while (my $line = <STDIN>) {
 
 	last if $m->{event} ne 'upload';
 
-	send_file($m) if !@ARGV;
+	send_file($m) if !@ARGV || $ARGV[0] ne 'nothing';
+
+	if (@ARGV && $ARGV[0] ne 'nothing') {
+		sleep(14) if !-e $ARGV[0];
+		open(my $file, '>', $ARGV[0]) or die;
+	}
+
 	print encode_json({ event => 'complete', oid => $m->{oid} }), "\n";
 }
 

@@ -388,7 +388,8 @@ ngx_http_xet_hub_lfs_begin(ngx_http_xet_hub_lfs_t *l, xet_buf_t *b)
 
 /*
  * Writes the JSON of an object; allocates temporary data from the pool of the
- * part.
+ * part.  git-lfs asks for a signed URL again when it has expired: "expires_in"
+ * is in seconds.
  */
 
 static ngx_int_t
@@ -396,10 +397,12 @@ ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,
     ngx_http_xet_hub_lfs_t *l, ngx_http_xet_hub_object_t *o)
 {
     u_char       text[2 * XET_HUB_SHA256_LEN];
+    uint64_t     expires;
     ngx_str_t    url, header, verify;
     xet_json_t  *j;
 
     j = &l->json;
+    expires = ngx_http_xet_hub_until(r) - (uint64_t) ngx_time();
     ngx_str_null(&verify);
 
     (void) ngx_hex_dump(text, o->sha256, XET_HUB_SHA256_LEN);
@@ -451,12 +454,17 @@ ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_pool_t *pool,
         xet_json_put_string(j, "href", url.data, url.len);
         xet_json_key(j, "header");
         xet_json_number(j, header.data, header.len);
-        xet_json_object_end(j);
 
-        if (verify.len) {
+        if (verify.len == 0) {
+            xet_json_put_u64(j, "expires_in", expires);
+            xet_json_object_end(j);
+
+        } else {
+            xet_json_object_end(j);
             xet_json_key(j, "verify");
             xet_json_object_begin(j);
             xet_json_put_string(j, "href", verify.data, verify.len);
+            xet_json_put_u64(j, "expires_in", expires);
             xet_json_object_end(j);
         }
 
