@@ -362,7 +362,8 @@ sub shipped_conf {
 			=> $module eq '' ? '' : "load_module $module;",
 		'xet_store %%STORE%%;' => 'xet_store ' . $self->conf_store()
 			. ';',
-		'/run/xet/postgresql' => $self->pg()->socket_dir(),
+		'/run/xet/postgresql' =>
+			($self->{beside} // $self)->pg()->socket_dir(),
 		'/run/nginx.pid' => '%%DIR%%/nginx.pid',
 		'/var/log/nginx' => '%%DIR%%', '/var/lib/xet' => '%%STORE%%',
 		'/etc/nginx/xet' => '%%DIR%%',
