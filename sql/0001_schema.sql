@@ -1063,6 +1063,7 @@ CREATE TABLE xet.hub_refs (
     name     text   NOT NULL COLLATE "C", -- heads/main, tags/v1
     oid      bytea  NOT NULL,             -- commit
     subject  bytea,                       -- metadata is counted for it
+    message  text,                        -- of a tag
 
     PRIMARY KEY (repo_id, name)
 );

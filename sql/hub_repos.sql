@@ -127,7 +127,8 @@ CREATE FUNCTION xet.hub_metadata()
 AS $$
     SELECT c.repo_id, c.subject, c.metadata FROM xet.hub_commits c
     UNION ALL
-    SELECT f.repo_id, f.subject, xet.hub_weight(f.name)
+    SELECT f.repo_id, f.subject,
+           xet.hub_weight(f.name || coalesce(f.message, ''))
       FROM xet.hub_refs f
     UNION ALL
     SELECT p.repo_id, p.subject, xet.hub_weight(p.path)

@@ -218,7 +218,7 @@ BEGIN
     body := CASE WHEN rest IS NULL THEN '{"branches":[' ELSE '' END;
     tags := coalesce(tags, false);
 
-    FOR f IN SELECT x.name, x.oid, x.name LIKE 'tags/%' AS tag
+    FOR f IN SELECT x.name, x.oid, x.message, x.name LIKE 'tags/%' AS tag
                FROM xet.hub_refs x
               WHERE x.repo_id = r.id AND x.name > coalesce(rest, '')
               ORDER BY x.name LIMIT 256
@@ -229,7 +229,8 @@ BEGIN
                 || '{"name":'
                 || to_json(substr(f.name, strpos(f.name, '/') + 1))
                 || ',"ref":' || to_json('refs/' || f.name)
-                || ',"targetCommit":"' || encode(f.oid, 'hex') || '"}';
+                || ',"targetCommit":"' || encode(f.oid, 'hex') || '"'
+                || coalesce(',"message":' || to_json(f.message), '') || '}';
         tags := f.tag;
         last := f.name;
         n := n + 1;
@@ -250,10 +251,11 @@ $$;
 -- Creates a branch or a tag at a revision, or at a new empty commit if rev is
 -- NULL.  ref is "heads/" or "tags/", followed by the name.  does: 0 fails if
 -- the branch or tag exists, 1 moves an existing one, 2 keeps an existing one,
--- 3 deletes it.
+-- 3 deletes it.  message is that of a tag, or NULL.
 
 CREATE FUNCTION xet.hub_ref_put(asked xet.hub_asked, ref text, rev text,
-    does integer, who text, act bytea, subject bytea DEFAULT NULL)
+    does integer, who text, message text, act bytea,
+    subject bytea DEFAULT NULL)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql
 AS $$
@@ -262,6 +264,7 @@ DECLARE
     c     record;
     bad   text;
     mine  bytea;
+    cost  bigint := xet.hub_weight(ref || coalesce(message, ''));
 BEGIN
     IF xet.act_said(act) IS NOT NULL THEN
         RETURN xet.hub_says(200);
@@ -295,14 +298,15 @@ BEGIN
 
         DELETE FROM xet.hub_refs f
          WHERE f.repo_id = r.id AND f.name = $2
-        RETURNING f.subject INTO mine;
+        RETURNING f.subject, xet.hub_weight(f.name || coalesce(f.message, ''))
+             INTO mine, cost;
 
         IF NOT FOUND THEN
             RETURN xet.hub_says(404, 'RevisionNotFound',
                                 'Reference not found: ' || ref);
         END IF;
 
-        PERFORM xet.hub_charge(r.id, mine, -xet.hub_weight(ref));
+        PERFORM xet.hub_charge(r.id, mine, -cost);
         PERFORM xet.act_note(act, '200');
 
         RETURN xet.hub_says(200, more => r.more);
@@ -338,23 +342,22 @@ BEGIN
 
     IF rev IS NULL THEN
         SELECT * INTO c
-          FROM xet.hub_root(r.id, ref, who, 'initial commit', sha256($7));
+          FROM xet.hub_root(r.id, ref, who, 'initial commit', sha256($8));
     END IF;
 
-    INSERT INTO xet.hub_refs AS f (repo_id, name, oid, subject)
-    VALUES (r.id, ref, c.oid, sha256($7))
+    INSERT INTO xet.hub_refs AS f (repo_id, name, oid, subject, message)
+    VALUES (r.id, ref, c.oid, sha256($8), $6)
     ON CONFLICT ON CONSTRAINT hub_refs_pkey DO NOTHING;
 
     IF FOUND THEN
-        PERFORM xet.hub_charge(r.id, sha256($7), xet.hub_weight(ref));
+        PERFORM xet.hub_charge(r.id, sha256($8), cost);
     ELSE
         UPDATE xet.hub_refs f SET oid = c.oid
          WHERE f.repo_id = r.id AND f.name = ref;
     END IF;
 
     PERFORM xet.act_note(act, '200');
-    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), $7, 0, 0,
-                           xet.hub_weight(ref));
+    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), $8, 0, 0, cost);
 
     RETURN xet.hub_says(200, more => r.more);
 END;

@@ -86,7 +86,7 @@ my @other = ('side', $t->sql("SELECT encode(c.oid, 'hex')"
 	. ' FROM xet.hub_commits c WHERE c.repo_id = 1'));
 
 $t->sql("SELECT xet.hub_ref_put(ROW($hub), 'heads/side', 'main', 0, 'me',"
-	. ' NULL)');
+	. ' NULL, NULL)');
 
 my %most = (hub_tree_rows => 6000, hub_list => 2000, hub_page_list => 2000,
 	hub_own => 2000,
@@ -128,8 +128,8 @@ my %one = (
 	hub_refs_get => sub { "$hub, NULL" },
 	hub_commits_get => sub { "$hub, 'main', NULL, 100, NULL" },
 	hub_ref_put => [ sub { "$hub, 'heads/b$_[0]', 'main', 0, 'me', NULL,"
-		. " 'me'" }, sub { "$hub, 'heads/e$_[0]', NULL, 0, 'me', NULL,"
-		. " 'me'" } ],
+		. " NULL, 'me'" }, sub { "$hub, 'heads/e$_[0]', NULL, 0, 'me',"
+		. " NULL, NULL, 'me'" } ],
 	hub_squash => sub { "0, 'me', 'f$_[0]', $who, 'main', 'title', 'me',"
 		. " NULL, 'me', 100000" },
 	hub_enter => sub { "$hub, 'main', true" },

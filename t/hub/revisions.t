@@ -341,6 +341,28 @@ is(text("//me/m/resolve/main/p%2541"), 'p%41', 'decoded once');
 is(text("//me/m/resolve/main/100%25"), '100%', 'decoded once: at the end');
 is(text("/me/m/resolve/main/x/../p%2541"), 'p%41', 'decoded once: dots');
 
+# the message of a tag is counted as metadata of the repo
+
+is(commit('main', { key => 'file', value => { path => 'last', encoding =>
+	'utf-8', content => 'x' } })->{status}, 200, 'a last commit');
+$t->sql('SELECT count(*) FROM xet.usage_recount()');
+
+for my $text ('first release', 'two "words"', '') {
+	is(post('/api/models/me/m/tag/main', { tag => 'noted',
+		message => $text })->{status}, 200,
+		"a tag with the message '$text'");
+
+	my ($tag) = grep { $_->{name} eq 'noted' }
+		@{ $t->get("/api/models/me/m/refs")->json()->{tags} };
+
+	is($tag->{message}, $text eq '' ? undef : $text, 'its message');
+	is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
+		'its bytes are counted');
+	unmake('tag', 'noted');
+	is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
+		'and are not counted after it is deleted');
+}
+
 $t->stop();
 
 done_testing();

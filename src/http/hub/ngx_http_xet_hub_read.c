@@ -443,10 +443,17 @@ ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
     const char *kind, const ngx_str_t *name)
 {
     ngx_int_t               rc;
+    ngx_str_t               message;
     ngx_http_xet_hub_t     *hub;
     ngx_http_xet_hub_ref_e  does;
 
     hub = ngx_http_xet_hub_get(r);
+    ngx_str_null(&message);
+
+    if (n->ref.message.len) {
+        message.data = (u_char *) n->ref.message.data;
+        message.len = n->ref.message.len;
+    }
 
     /* DELETE skips this check, because older versions allowed more names */
 
@@ -479,7 +486,8 @@ ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
     ngx_http_xet_hub_wait(r,
         ngx_http_xet_query(r, hub_ref_put, ngx_http_xet_hub_added,
                            .asked = &hub->asked, .ref = n->name,
-                           .rev = n->rev, .does = does, .who = hub->who));
+                           .rev = n->rev, .does = does, .who = hub->who,
+                           .message = message));
 }
 
 
