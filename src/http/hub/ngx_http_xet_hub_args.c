@@ -75,6 +75,13 @@ static const ngx_http_xet_hub_arg_t  ngx_http_xet_hub_args_refs[] = {
     { NULL, NGX_HTTP_XET_HUB_ARG_ANY }
 };
 
+/* a token is the same for a commit that a client wants as a pull request */
+
+static const ngx_http_xet_hub_arg_t  ngx_http_xet_hub_args_token[] = {
+    { "create_pr", NGX_HTTP_XET_HUB_ARG_FLAG },
+    { NULL, NGX_HTTP_XET_HUB_ARG_ANY }
+};
+
 /* "hot_reload" is a hint for a running space */
 
 static const ngx_http_xet_hub_arg_t  ngx_http_xet_hub_args_commit[] = {
@@ -107,6 +114,7 @@ static const struct {
     { "hub.lfs_batch", ngx_http_xet_hub_args_none },
     { "hub.bucket_create", ngx_http_xet_hub_args_none },
     { "hub.bucket_delete", ngx_http_xet_hub_args_none },
+    { "token.mint", ngx_http_xet_hub_args_token },
     { NULL, NULL }
 };
 
