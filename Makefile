@@ -90,7 +90,7 @@ QUICK =		api/api_filters api/browser_origin api/chunk_hashes api/cors \
 		s3/identity s3/public s3/store
 
 LONG =		api/amplification api/pipeline api/plan_large \
-		cli/hub cli/store_copy_first clients/hub_rows \
+		cli/hub cli/store_copy_first clients/fronts clients/hub_rows \
 		cluster/copy_ids cluster/verify_body hub/bad hub/gate_recipes \
 		hub/parts hub/races hub/shipped ops/descriptors \
 		ops/gate_shipped ops/gc ops/jobs ops/metrics_walk ops/quickstart \

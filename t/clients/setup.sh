@@ -181,6 +181,12 @@ sh "$here/s3_setup.sh" "$build" moto
 install_python "$build/clients/huggingface_hub" huggingface_hub \
     huggingface_hub
 
+# HTTP/2, for t/clients/fronts.t
+
+"$build/clients/huggingface_hub/bin/python" -c 'import h2' 2> /dev/null \
+    || "$build/clients/huggingface_hub/bin/python" -m pip install -q \
+        --disable-pip-version-check 'h2<5'
+
 # packages built on huggingface_hub, without torch, for t/hub/data.t and
 # t/clients/file_get.t
 

@@ -15,65 +15,22 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::Xet;
-use Test::Xet::Process qw/ root run_command slurp /;
+use Test::Xet::Fronts;
+use Test::Xet::Process qw/ run_command /;
 
 use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
 use MIME::Base64 qw/ encode_base64 /;
 
-my $six = -e '/proc/net/if_inet6' && slurp('/proc/net/if_inet6') =~ / lo$/m;
-
-my $hub = '%%LOCATIONS%%' . "\ninclude %%DIR%%/hub.conf;";
-my $tls = 'ssl_certificate %%DIR%%/tls.pem;'
-	. ' ssl_certificate_key %%DIR%%/tls.key;';
-my $listen6 = $six ? 'listen [::1]:%%PORT_8080%%;' : '';
-
 my $t = Test::Xet->new(directives => { xet_url_base => undef },
-	conf => <<"EOC");
-%%MAIN%%
-
-events {
-    worker_connections 512;
-}
-
-http {
-    %%HTTP%%
-    %%XET%%
-    xet_token_key %%DIR%%/token.key;
-
-    # without a proxy, as "make run" sets it up
-
-    server {
-        listen 127.0.0.1:%%PORT_8080%%;
-        $listen6
-        xet_url_base http://127.0.0.1:%%PORT_8080%%;
-        xet_hosts second.example;
-        $hub
-    }
-
-    # a prefix that proxies remove; the server is also reached directly
-
-    server {
-        listen 127.0.0.1:%%PORT_8081%%;
-        xet_url_base https://localhost:%%PORT_8091%%/hf/
-                     http://localhost:%%PORT_8081%% http://cas.example/;
-        $hub
-    }
-
-    # proxies that report how the client reached them
-
-    server {
-        listen 127.0.0.1:%%PORT_8082%%;
-        xet_proxies 10.0.0.0/8 127.0.0.1;
-        $hub
-    }
+	conf => Test::Xet::Fronts::conf(<<'EOC'));
 
     server {
         listen 127.0.0.1:%%PORT_8083%%;
         xet_url_base https://hub.example;
         xet_proxies 127.0.0.0/8 ::1 unix:;
         server_name third.example;
-        $hub
+        %%HUB%%
     }
 
     # data from a CDN, everything else from this server
@@ -83,7 +40,7 @@ http {
         xet_url_base https://cdn.example;
         server_name fourth.example;
         xet_hosts *;
-        $hub
+        %%HUB%%
     }
 
     # any host name
@@ -92,62 +49,12 @@ http {
         listen 127.0.0.1:%%PORT_8085%%;
         xet_url_base http://127.0.0.1:%%PORT_8085%%;
         xet_hosts *;
-        $hub
+        %%HUB%%
     }
 
-    # a mapped port
-
-    server {
-        listen 127.0.0.1:%%PORT_8090%%;
-        location / {
-            client_max_body_size 0;
-            proxy_set_header Host \$http_host;
-            proxy_pass http://127.0.0.1:%%PORT_8080%%;
-        }
-    }
-
-    # TLS, a prefix and decoded paths
-
-    server {
-        listen 127.0.0.1:%%PORT_8091%% ssl;
-        $tls
-        location /hf/ {
-            client_max_body_size 0;
-            proxy_set_header Host \$http_host;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%/;
-        }
-
-        location /forwarded/ {
-            client_max_body_size 0;
-            proxy_set_header Host \$proxy_host;
-            proxy_set_header X-Forwarded-Host
-                             "\$http_x_forwarded_host, \$http_host";
-            proxy_set_header X-Forwarded-Proto https;
-            proxy_set_header X-Forwarded-Prefix /forwarded/;
-            proxy_pass http://127.0.0.1:%%PORT_8082%%/;
-        }
-    }
-}
 EOC
 
-$t->write_file('hub.conf', slurp(root() . '/conf/xet_hub.conf')
-	=~ s/location \/cas\/ \{.*?\n\}\n//sr . <<'EOH');
-location /cas/ {
-    xet_api;
-    xet_api_base /cas;
-    xet_auth token;
-    xet_require_tls off;
-    xet_access repo;
-    client_max_body_size 80m;
-}
-EOH
-$t->token_key();
-
-my ($status, $out) = run_command([ qw/ openssl req -x509 -newkey ec -pkeyopt
-	ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /, '/CN=localhost',
-	'-keyout', $t->dir() . '/tls.key', '-out', $t->dir() . '/tls.pem' ]);
-
-is($status, 0, 'a certificate') or diag($out);
+Test::Xet::Fronts::files($t);
 
 $t->run();
 $t->allow(qr/xet: (?:400|404|421) /);
@@ -159,30 +66,18 @@ my $n = 0;
 # --------------------------------------------------------------------------
 # all routes, at each URL of the server
 
-my $front = 'https://localhost:' . $t->port(8091);
-
-everything('direct', 'http://127.0.0.1:' . $t->port(8080));
-everything('localhost', 'http://localhost:' . $t->port(8080));
+everything(@$_) for Test::Xet::Fronts::urls($t);
 everything('another name', 'http://second.example:' . $t->port(8080));
-
-if ($six) {
-	everything('IPv6', 'http://[::1]:' . $t->port(8080));
-
-} else {
-	diag('no IPv6');
-}
-
-everything('a mapped port', 'http://localhost:' . $t->port(8090));
-everything('TLS, a prefix, decoded', "$front/hf");
 everything('beside a prefix', 'http://localhost:' . $t->port(8081));
-everything('forwarded', "$front/forwarded");
+
+diag('no IPv6') unless Test::Xet::Fronts::six();
 
 # --------------------------------------------------------------------------
 # the base for a request: port, headers, scheme, host and prefix
 
 my @proto = ('X-Forwarded-Proto: https');
 
-for ([ 8081, 'localhost:1', [], "$front/hf" ],
+for ([ 8081, 'localhost:1', [], "https://localhost:@{[ $t->port(8091) ]}/hf" ],
 	[ 8081, 'cas.example', [], 'http://cas.example' ],
 	[ 8081, 'CAS.example:80', [], 'http://cas.example' ],
 
