@@ -56,6 +56,17 @@ INSERT INTO xet.copy_ids DEFAULT VALUES;
 CREATE SEQUENCE xet.epochs;
 
 
+-- Counts the commits after which callers could no longer refer to chunks of a
+-- repo: xet.hide().  Unlike a sequence, the row changes with the commit.
+
+CREATE TABLE xet.hidings (
+    one     bigint  PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+    number  bigint  NOT NULL DEFAULT 1
+);
+
+INSERT INTO xet.hidings DEFAULT VALUES;
+
+
 -- The callers, each a repo and a subject, whose last shard referred to an
 -- unknown xorb, and when: they get a new epoch.
 
@@ -422,7 +433,7 @@ BEGIN
      WHERE rf.repo_id = NEW.id;
 
     IF OLD.public AND NOT NEW.public THEN
-        PERFORM xet.clients_forget();
+        PERFORM xet.hide();
     END IF;
 
     RETURN NULL;

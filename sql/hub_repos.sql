@@ -655,7 +655,6 @@ BEGIN
 
     IF $3 AND NOT was THEN
         PERFORM xet.hub_close(r.id);
-        PERFORM xet.clients_forget();
     END IF;
 
     IF $3 <> was THEN
@@ -665,6 +664,10 @@ BEGIN
     UPDATE xet.hub_repos h
        SET private = coalesce($3, h.private), changed_at = now()
      WHERE h.id = r.id;
+
+    IF $3 AND NOT was THEN
+        PERFORM xet.hide();
+    END IF;
 
     body := '{"private":' || coalesce($3, was) || '}';
 

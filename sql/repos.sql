@@ -71,7 +71,7 @@ BEGIN
     END IF;
 
     IF gone.public_file IS NOT NULL THEN
-        PERFORM xet.clients_forget();
+        PERFORM xet.hide();
     END IF;
 
     PERFORM xet.act_note(act, '1');
@@ -139,7 +139,7 @@ BEGIN
         RETURN false;
     END IF;
 
-    PERFORM xet.clients_forget();
+    PERFORM xet.hide();
     PERFORM xet.act_note(act, '1');
 
     RETURN true;

@@ -13,13 +13,16 @@
 -- stored.  In both cases, the result is a slice of noise of the requested
 -- length, which takes as long to send and to hash as a real slice.  No
 -- verification hash matches noise.
+--
+-- hidden is the number of xet.hidings, or 0 without proof; xet.shard_put()
+-- takes it from the first slices of the shard.
 
 CREATE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
     ends integer[], proof boolean, wide boolean, any_repo boolean, repo text,
     subject bytea)
     RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
                    stored_ends bytea, copy_id integer, stored_size bigint,
-                   intact boolean, own boolean)
+                   intact boolean, own boolean, hidden bigint)
     LANGUAGE plpgsql STABLE PARALLEL SAFE
 AS $$
 #variable_conflict use_variable
@@ -33,7 +36,8 @@ BEGIN
 
     IF NOT proof THEN
         RETURN QUERY
-        SELECT s.*, true FROM xet.xorb_slices(xorbs, starts, ends, true) s;
+        SELECT s.*, true, int8(0)
+          FROM xet.xorb_slices(xorbs, starts, ends, true) s;
         RETURN;
     END IF;
 
@@ -75,7 +79,7 @@ BEGIN
                 ELSE s.stored_ends END,
            CASE WHEN d.n > 0 THEN 0 ELSE s.copy_id END,
            CASE WHEN d.n > 0 THEN 0 ELSE s.stored_size END,
-           d.n > 0 OR s.intact, owns[s.n]
+           d.n > 0 OR s.intact, owns[s.n], h.number
       FROM wanted w
      CROSS JOIN xet.xorb_slices(w.xorbs, starts, ends, true) WITH ORDINALITY
              AS s(chunk_count, hashes, raw_ends, stored_ends, copy_id,
@@ -87,6 +91,7 @@ BEGIN
                              ELSE 0
                          END AS n
                          OFFSET 0) d
+     CROSS JOIN xet.hidings h
      ORDER BY s.n;
 END;
 $$;
@@ -356,6 +361,45 @@ AS $$
 $$;
 
 
+-- Returns the xorb, the copy and the chunks of each packed term.
+
+CREATE FUNCTION xet.packed_terms(packed bytea)
+    RETURNS TABLE (xorb bytea, copy_id bytea, chunks int4range)
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT substring(packed FROM g + 1 FOR 32),
+           substring(packed FROM g + 49 FOR 4),
+           int4range(get_byte(packed, g + 32)
+                         + 256 * get_byte(packed, g + 33),
+                     get_byte(packed, g + 34)
+                         + 256 * get_byte(packed, g + 35) + 1)
+      FROM generate_series(0, length(packed) - 1, 52) AS g;
+$$;
+
+
+-- Returns whether a shard refers to chunks that the caller may not name without
+-- a proof.
+
+CREATE FUNCTION xet.shard_hidden(last xet.staged, repo text, subject bytea)
+    RETURNS boolean
+    LANGUAGE sql
+AS $$
+    SELECT EXISTS (
+        SELECT FROM (SELECT t.xorb, range_agg(t.chunks) AS chunks
+                       FROM xet.shard_batches($1) b,
+                            unnest(b.packed || b.seg_packed) AS p(packed),
+                            xet.packed_terms(p.packed) t
+                      GROUP BY t.xorb
+                     OFFSET 0) u
+          LEFT JOIN LATERAL (SELECT x.id, x.chunk_count FROM xet.xorbs x
+                              WHERE x.hash = u.xorb
+                             OFFSET 0) x ON true
+         WHERE NOT xet.xorb_seen(coalesce(x.id, -1),
+                                 coalesce(x.chunk_count, 1), false, $2, $3, 0)
+                   @> u.chunks);
+$$;
+
+
 -- Locks the xorbs that packed terms name, so that no collection can remove one
 -- before the commit.  Raises XT001 if a xorb does not exist.  Raises XT003 if
 -- a term does not refer to the current, undamaged copy: the xorb was healed,
@@ -374,16 +418,9 @@ DECLARE
     moved  bigint;
 BEGIN
     WITH used AS MATERIALIZED (
-        SELECT f.serial, substring(f.packed FROM g + 1 FOR 32) AS xorb,
-               substring(f.packed FROM g + 49 FOR 4) AS copy_id,
-               range_agg(int4range(
-                   get_byte(f.packed, g + 32)
-                       + 256 * get_byte(f.packed, g + 33),
-                   get_byte(f.packed, g + 34)
-                       + 256 * get_byte(f.packed, g + 35) + 1)) AS chunks
+        SELECT f.serial, t.xorb, t.copy_id, range_agg(t.chunks) AS chunks
           FROM unnest(serials, packed) AS f(serial, packed),
-               generate_series(0, length(f.packed) - 1, 52) AS g
-         WHERE f.packed IS NOT NULL
+               xet.packed_terms(f.packed) t
          GROUP BY 1, 2, 3
     ), locked AS MATERIALIZED (
         SELECT x.id, x.hash, x.copy_id, x.damaged_at
@@ -455,12 +492,18 @@ $$;
 -- All files, new or known, are added to the repo, if a repo is given.  Returns
 -- 1 if a file or its entry in the repo is new, 0 if all files and entries were
 -- known.
+--
+-- hidden is what xet.shard_slices() returned first.  If a repo has been hidden
+-- since, the caller may have lost the right to chunks of checked terms: then
+-- the terms are checked again, and XT003 makes the client repeat a shard with a
+-- term that needs a proof.
 
 CREATE FUNCTION xet.shard_put(upload bytea, seq integer, serials bigint[],
     hashes bytea[], sizes bigint[], sha256 bytea[], counts bigint[],
     packed bytea[], chunks bytea[], xorbs bytea[], indexes integer[],
     seg_serials bigint[], seg_firsts bigint[], seg_ends bigint[],
-    seg_packed bytea[], any_repo boolean, repo text, subject bytea)
+    seg_packed bytea[], any_repo boolean, repo text, subject bytea,
+    hidden bigint)
     RETURNS integer
     LANGUAGE plpgsql
 AS $$
@@ -519,6 +562,13 @@ BEGIN
 
     last := ROW($1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
                 $14, $15);
+
+    IF NOT $16 AND $19 IS DISTINCT FROM 0
+       AND $19 IS DISTINCT FROM (SELECT h.number FROM xet.hidings h)
+       AND xet.shard_hidden(last, $17, $18)
+    THEN
+        RAISE EXCEPTION 'a repo was hidden meanwhile' USING ERRCODE = 'XT003';
+    END IF;
 
     -- insert all files first: the terms of a file may be in an earlier batch
     -- than its row

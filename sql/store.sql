@@ -125,6 +125,21 @@ AS $$
 $$;
 
 
+-- Records that callers lose the right to chunks of a repo, and makes clients
+-- forget them.  The row is locked until the commit, so this call comes last in
+-- a transaction.
+
+CREATE FUNCTION xet.hide()
+    RETURNS void
+    LANGUAGE sql
+    SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT xet.clients_forget();
+    UPDATE xet.hidings SET number = number + 1;
+$$;
+
+
 -- Returns the key of a caller, a repo and a subject, in xet.refused.
 
 CREATE FUNCTION xet.caller(repo text, subject text)

@@ -476,11 +476,11 @@ CREATE OR REPLACE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
     subject bytea)
     RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
                    stored_ends bytea, copy_id integer, stored_size bigint,
-                   intact boolean, own boolean)
+                   intact boolean, own boolean, hidden bigint)
     LANGUAGE sql STABLE
 AS $$
     SELECT s.chunk_count, s.hashes, s.raw_ends, s.stored_ends, s.copy_id # 1,
-           s.stored_size, s.intact, s.own
+           s.stored_size, s.intact, s.own, s.hidden
       FROM xet.shard_slices_real(xorbs, starts, ends, proof, wide, any_repo,
                                  repo, subject) s;
 $$;

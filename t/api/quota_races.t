@@ -307,7 +307,7 @@ sub operation {
 		. " FOR 2) || xet.le4(0) || substring(x.stored_ends"
 		. " FROM 4 * $k - 3 FOR 4) || xet.le4($size)"
 		. " || xet.le4(x.copy_id)], '{}', '{}', '{}', '{}', '{}', '{}',"
-		. " '{}', $who) FROM xet.xorbs x WHERE x.hash = $hash")
+		. " '{}', $who, 0) FROM xet.xorbs x WHERE x.hash = $hash")
 		if $lot < 0.65;
 
 	return ('forget', "SELECT xet.repo_forget('$repo', $file)")

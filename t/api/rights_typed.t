@@ -160,7 +160,7 @@ my %special = (
 		xorb => "sha256('x1')" },
 	shard_put => { upload => $zeros, map({ $_ => "'{}'" } qw/ serials hashes
 		sizes sha256 counts packed chunks xorbs indexes seg_serials
-		seg_firsts seg_ends seg_packed /) },
+		seg_firsts seg_ends seg_packed /), hidden => 1 },
 	quota_shard => { last => 'NULL::xet.staged', repo_row => 1 }
 );
 

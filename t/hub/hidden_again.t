@@ -2,12 +2,13 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A public repo is hidden: it becomes private, perhaps again, or is deleted.
-# What others remember from before is then worth nothing, on two nodes with the
-# shipped configuration: tokens, dedup answers, grants, and the names of xorbs.
-# Its owner goes on.  A shard that arrives at the same time as the change either
-# was first, or is refused.  A deleted branch and a squashed history hide
-# nothing: commits stay readable by id.
+# A public repo is hidden: it becomes private, perhaps moved, or is deleted.
+# What others remember from before is then worth nothing, on two nodes with
+# the shipped configuration: tokens, dedup answers, grants, and the names of
+# xorbs.  Only signed URLs work until they expire.  Its owner goes on, and
+# what others have registered stays.  A shard that arrives at the same time as
+# the change either was first, or is refused.  A deleted branch and a squashed
+# history hide nothing: commits stay readable by id.
 
 use warnings;
 use strict;
@@ -17,7 +18,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::Xet;
-use Test::Xet::Process qw/ build_dir run_command /;
+use Test::Xet::Process qw/ build_dir run_command wait_for /;
 
 use JSON::PP ();
 use MIME::Base64 qw/ encode_base64 /;
@@ -35,6 +36,7 @@ for (@nodes) {
 my $json = JSON::PP->new()->canonical();
 my %who = ((map { $_ => token($_) } qw/ alice robin bob /), nobody => {});
 my $seed = 0;
+our @bases = ('/cas', '/api');
 
 create('bob', 'bob/own', 1);
 
@@ -45,6 +47,14 @@ my %ends = (
 		settings($_[0], 0);
 
 		return settings($_[0], 1);
+	},
+	'moved and private' => sub {
+		my $to = $_[0] =~ s!/!/to_!r;
+
+		post('alice', '/api/repos/move', $json->encode({
+			fromRepo => $_[0], toRepo => $to }));
+
+		return settings($to, 1);
 	},
 	'deleted' => sub {
 		return remove($_[0]);
@@ -65,6 +75,7 @@ for my $name (sort keys %ends) {
 # twice at once
 
 at_once($_) for 1 .. 12;
+between($_) for sort keys %ends;
 
 # done() would report descriptors in open_file_cache as leaked
 
@@ -171,6 +182,15 @@ sub given {
 		: $r->{status};
 }
 
+# Returns the path of the endpoint of a caller who can write.
+
+sub endpoint {
+	my ($who, $repo) = @_;
+
+	return $far->get("/api/models/$repo/xet-write-token/main",
+		$who{$who})->json()->{casUrl} =~ s!^http://[^/]+!!r;
+}
+
 sub shard {
 	my ($xorb) = @_;
 
@@ -189,7 +209,7 @@ sub gets {
 	my $hash = $shard->{files}[0]{hash};
 	my @got;
 
-	for my $base ('/cas', '/api') {
+	for my $base (@bases) {
 		for my $kind (sort keys %$tokens) {
 			my $auth = $tokens->{$kind};
 
@@ -225,6 +245,11 @@ sub hides {
 
 	my %bob = (own => $who{bob}, read => given($t, 'bob', $repo, 'read'),
 		write => given($t, 'bob', 'bob/own', 'write'));
+	my $endpoint = endpoint('bob', 'bob/own');
+
+	like($endpoint, qr!/e\d+$!, "$name: bob has an endpoint");
+	local @bases = (@bases, $endpoint);
+
 	my %nobody = (read => given($t, 'nobody', $repo, 'read'));
 
 	for my $i (0, 1) {
@@ -238,7 +263,17 @@ sub hides {
 			"$name: node $i: bob may use it");
 	}
 
+	my ($fetch) = map { @$_ } values %{ $t->get('/cas/v1/reconstructions/'
+		. shard($xorb)->{files}[0]{hash}, $bob{read})->json()
+		->{fetch_info} };
+	my $url = $fetch->{url} =~ s!^http://[^/]+!!r;
+	my %range = (Range => "bytes=$fetch->{url_range}{start}-"
+		. $fetch->{url_range}{end});
+
 	is($end->($repo)->{status}, 200, "$name: done");
+	isnt(endpoint('bob', 'bob/own'), $endpoint, "$name: bob forgets");
+	is($_->get($url, \%range)->{status}, 206, "$name: a signed URL works")
+		for @nodes;
 
 	for my $i (0, 1) {
 		is(gets($nodes[$i], $xorb, $repo, \%bob), '',
@@ -296,7 +331,9 @@ sub at_once {
 
 	my $status = $c->response('POST', timeout => 30)->{status};
 
-	like($status, qr/^(200|400)$/, "at once, $n: the shard: $status");
+	# 503: it was checked before, and was too late
+
+	like($status, qr/^(200|400|503)$/, "at once, $n: the shard: $status");
 
 	# after both, only what was registered before is there
 
@@ -306,6 +343,58 @@ sub at_once {
 	is($far->get("/cas/v1/files/$hash", $read)->{status},
 		$status == 200 ? 200 : 404, "at once, $n: reads as it was");
 	is($far->post('/cas/v1/shards', \$bytes, $auth)->{status},
-		$status, "at once, $n: again, the same");
+		$status == 200 ? 200 : 400, "at once, $n: again");
 	$_->close() for $c, $s;
+}
+
+# A shard of bob was checked, and is registered when the repo is hidden already.
+
+sub between {
+	my ($name) = @_;
+
+	my $repo = 'team/between_' . $name =~ s/ /_/gr;
+
+	create('alice', $repo, 0);
+
+	my $xorb = file($repo);
+	my $kept = file($repo);
+	my $auth = given($far, 'bob', 'bob/own', 'write');
+	my $read = given($t, 'bob', 'bob/own', 'read');
+	my ($shard, $before) = map { shard($_) } $xorb, $kept;
+
+	is($far->post('/cas/v1/shards', \$before->{bytes}, $auth)->{status},
+		200, "between, $name: bob registers a file before");
+
+	my $hold = $t->pg_session();
+
+	$hold->run('BEGIN');
+	$hold->run("SELECT pg_advisory_xact_lock(hashtext('xet.repos'),"
+		. ' hashint8(r.id)) FROM xet.repos r JOIN xet.hub_repos h'
+		. ' ON xet.hub_store(h.store) = r.name'
+		. " WHERE h.owner = 'bob' AND h.name = 'own'");
+
+	my @c = map { $far->http_start('POST', '/cas/v1/shards', { %$auth,
+		'Content-Length' => length($_->{bytes}) }, $_->{bytes}) }
+		$shard, $before;
+
+	ok(wait_for(20, sub { $t->sql('SELECT count(*) FROM pg_stat_activity'
+		. " WHERE wait_event_type = 'Lock'") == 2 }),
+		"between, $name: the shards wait");
+	is($ends{$name}->($repo)->{status}, 200, "between, $name: hidden");
+	$hold->run('COMMIT');
+
+	is_deeply([ map { $_->response('POST', timeout => 30)->{status} } @c ],
+		[ 503, 200 ], "between, $name: only the former file is kept");
+	$_->close() for @c;
+
+	is($far->post('/cas/v1/shards', \$shard->{bytes}, $auth)->{status},
+		400, "between, $name: again");
+
+	for my $node (@nodes) {
+		is($node->get("/cas/v1/files/$shard->{files}[0]{hash}", $read)
+			->{status}, 404, "between, $name: bob reads nothing");
+		ok($node->get("/cas/v1/files/$before->{files}[0]{hash}", $read)
+			->{body} eq $kept->{data},
+			"between, $name: and what he had");
+	}
 }

@@ -738,7 +738,7 @@ sub shard {
 		. " ARRAY['\\x" . hex_of("file $file") . "'::bytea], '{$size}',"
 		. " ARRAY[NULL]::bytea[], '{$n}', ARRAY['\\x$packed'::bytea],"
 		. " '{}', '{}', '{}', '{}', '{}', '{}', '{}', " . whose($repo)
-		. ', NULL)';
+		. ', NULL, 0)';
 }
 
 sub dedup {

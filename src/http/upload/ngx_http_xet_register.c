@@ -92,6 +92,9 @@ struct ngx_http_xet_register_s {
     uint64_t                    suspect_file;
     uint64_t                    suspect_xorb;
 
+    /* of the first slices: see xet.shard_put(); 0 before */
+    uint64_t                    hidden;
+
     unsigned                    named:1;       /* xorb and file are set */
     unsigned                    proof:1;
     unsigned                    suspects_checked:1;
@@ -395,7 +398,7 @@ ngx_http_xet_register_batch(ngx_http_request_t *r,
 
     return ngx_http_xet_query_leave(r,
                ngx_http_xet_query(r, shard_put, ngx_http_xet_register_put,
-                                  .batch = &reg->batch),
+                                  .batch = &reg->batch, .hidden = reg->hidden),
                reg->batch.seq ? reg->batch.id : NULL, 0);
 }
 
@@ -594,7 +597,8 @@ ngx_http_xet_register_progress(ngx_http_request_t *r,
 static void
 ngx_http_xet_register_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_register_t  *reg;
+    ngx_http_xet_register_t         *reg;
+    ngx_http_xet_shard_slices_row_t  row;
 
     if (rc != NGX_OK) {
         ngx_http_xet_register_finish(r, (rc == NGX_DECLINED) ? NGX_ERROR : rc,
@@ -603,6 +607,13 @@ ngx_http_xet_register_queried(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     reg = ngx_http_xet_ctx_of(r)->reg;
+
+    if (reg->hidden == 0 && reg->term_batch->terms.xorbs.n
+        && ngx_http_xet_query_rows(reg->query) != 0)
+    {
+        (void) ngx_http_xet_row_shard_slices(reg->query->res, 0, &row);
+        reg->hidden = row.hidden;
+    }
 
     ngx_http_xet_register_post(r, reg, ngx_http_xet_register_verify_job,
                                ngx_http_xet_register_collected);
