@@ -430,7 +430,9 @@ BEGIN
     UPDATE xet.repo_files rf
        SET public_file = CASE WHEN NEW.public THEN rf.file_id END,
            listed_file = CASE WHEN NEW.listed THEN rf.file_id END
-     WHERE rf.repo_id = NEW.id;
+     WHERE rf.repo_id = NEW.id
+       AND (rf.public_file IS NULL = NEW.public
+            OR rf.listed_file IS NULL = NEW.listed);
 
     IF OLD.public AND NOT NEW.public THEN
         PERFORM xet.hide();
