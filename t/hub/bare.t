@@ -122,8 +122,13 @@ for my $uri (qw! /gpt2/tree/main /gpt2/blob/main/f /datasets/squad
 # the name of an owner, or "me", is no repo either; a bucket needs an owner
 
 missing('GET', "/api/models/$_", alice => $alice) for qw/ alice me /;
-is($t->post('/api/buckets/b', \'{}', $alice)->{status}, 405,
-	'no bucket without an owner');
+is($t->post('/api/buckets/alice/kept', \'{}', $alice)->{status}, 200,
+	'a bucket');
+missing('DELETE', "/api/buckets/$_", alice => $alice) for qw/ alice b /;
+like($t->get('/api/buckets/alice', $alice)->{body}, qr!"alice/kept"!,
+	'the buckets of an owner are not deleted');
+is($t->post("/api/buckets/$_", \'{}', $alice)->{status}, 405,
+	"$_: no bucket without an owner") for qw/ alice b /;
 is($t->get('/api/models/a%2Fb', $alice)->header_value('X-Error-Code'),
 	'RepoNotFound', 'an invalid name');
 

@@ -243,14 +243,20 @@ sub things { return $_[0]->{columns}{$_[1]} }
 sub matrices { return $_[0]->{order} }
 
 # Returns a cell.  A column without cells uses those of the column that it
-# refers to.
+# refers to, for the things that it has itself.
 
 sub cell {
 	my ($self, $matrix, $who, $column) = @_;
 
 	my $cells = $self->{matrices}{$matrix}{$who};
+	my $as = $self->{as}{$column} // '';
+	my $cell = $cells->{$as};
 
-	return $cells->{$column} // $cells->{ $self->{as}{$column} // '' };
+	return $cells->{$column} if exists $cells->{$column} || !defined $cell;
+
+	return join('', map {
+		substr($cell, index($self->{columns}{$as}, $_), 1)
+	} split(//, $self->{columns}{$column}));
 }
 
 # Returns whether a caller has a row in a matrix.
