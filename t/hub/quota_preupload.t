@@ -4,7 +4,8 @@
 
 # A preupload refuses files that exceed a quota, before the client sends them,
 # and says what is left.  Files that may be in the repo already are accepted.
-# The quota of a private repo is unknown to others.
+# Uploads without a preupload are refused with the same figures.  The quota of a
+# private repo is unknown to others.
 
 use warnings;
 use strict;
@@ -17,6 +18,7 @@ use Test::Xet;
 use Test::Xet::Process qw/ root /;
 use Test::Xet::Table;
 
+use Digest::SHA qw/ sha256_hex /;
 use File::Temp qw/ tempdir /;
 use JSON::PP ();
 use MIME::Base64 qw/ encode_base64 /;
@@ -101,6 +103,28 @@ limit('m', 'NULL, NULL');
 $t->sql("SELECT xet.quota_set('subject', NULL, NULL, NULL, 5000)");
 like(pre('other', $auth{alice}, {}, [ a => 5000 ])->json()->{error},
 	qr/the subject has 2000 of 5000 logical bytes left/, 'a subject');
+$t->sql("SELECT xet.quota_set('subject', NULL, NULL, NULL, NULL)");
+
+# --------------------------------------------------------------------------
+# uploads without a preupload
+
+limit('m', 'NULL, 3010');
+
+refused('a commit', commit('m', 'new', 'y' x 20), 20);
+
+$r = $t->post('/alice/m.git/info/lfs/objects/batch', $json->encode({
+	operation => 'upload', transfers => [ 'basic' ], objects => [ {
+	oid => sha256_hex('z' x 20), size => 20 } ] }), { %{ $auth{alice} },
+	'Content-Type' => 'application/vnd.git-lfs+json' });
+refused('LFS', $t->http('PUT', $r->json()->{objects}[0]{actions}{upload}{href}
+	=~ s!^https?://[^/]+!!r, {}, 'z' x 20), 20);
+
+$t->sql("SELECT xet.quota_set('subject', NULL, NULL, NULL, 3010)");
+refused('the first files of a repo', $t->post('/api/repos/create',
+	$json->encode({ name => 'first', organization => 'alice',
+	files => [ { path => 'a', encoding => 'utf-8',
+	content => 'w' x 20 } ] }),
+	$auth{alice}), 20, 'subject');
 $t->sql("SELECT xet.quota_set('subject', NULL, NULL, NULL, NULL)");
 
 # --------------------------------------------------------------------------
@@ -214,6 +238,18 @@ sub over {
 		. "$left of $limit $what bytes left, and the upload needs at"
 		. " least $needs", "$name: the message");
 	is($r->json()->{details}{code}, 'quota_exceeded', "$name: the code");
+}
+
+sub refused {
+	my ($name, $r, $needs, $kind) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	my $text = sprintf('the %s has 10 of 3010 logical bytes left, and the'
+		. ' upload needs at least %d', $kind || 'repo', $needs);
+
+	is($r->{status}, 413, "$name: the status") or diag($r->summary());
+	like($r->{body}, qr/\Q$text\E/, "$name: the figures");
 }
 
 sub commit {

@@ -37,6 +37,11 @@ ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status)
         return ngx_http_xet_hub_named_key(r, status, refusal);
     }
 
+    if (status == XET_QUOTA) {
+        return ngx_http_xet_error_more(r, .core = status,
+                                       .message = ngx_http_xet_quota_text(r));
+    }
+
     return ngx_http_xet_error_status(r, status);
 }
 

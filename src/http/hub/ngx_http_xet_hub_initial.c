@@ -176,7 +176,7 @@ ngx_http_xet_hub_initial_taken(ngx_http_request_t *r, ngx_int_t rc,
 
     if (rc != NGX_OK) {
         ngx_http_finalize_request(r, (rc == NGX_DECLINED)
-                                     ? ngx_http_xet_error_status(r, status)
+                                     ? ngx_http_xet_hub_status(r, status)
                                      : ngx_http_xet_query_error(r, rc));
         return;
     }

@@ -302,7 +302,7 @@ ngx_http_xet_hub_lfs_taken(ngx_http_request_t *r, ngx_int_t rc,
         return;
     }
 
-    rc = (rc == NGX_DECLINED) ? ngx_http_xet_error_status(r, status)
+    rc = (rc == NGX_DECLINED) ? ngx_http_xet_hub_status(r, status)
                               : ngx_http_xet_query_error(r, rc);
 
     ngx_http_finalize_request(r, rc);
