@@ -47,6 +47,7 @@ struct ngx_http_xet_hub_s {
     struct ngx_http_xet_hub_body_s  *body;
     const xet_hub_refusal_t         *unsafe;   /* path for another Hub */
     struct ngx_http_xet_hub_card_s  *card;     /* of a README.md in a commit */
+    struct ngx_http_xet_hub_prove_s *prove;    /* files of a commit */
     ngx_str_t                        filters;  /* of a list, for its cursors */
     void                            *state;    /* state of the handler */
 };
@@ -313,6 +314,21 @@ ngx_int_t ngx_http_xet_hub_page_args(ngx_http_request_t *r,
  */
 ngx_int_t ngx_http_xet_hub_info_args(ngx_http_request_t *r,
     ngx_uint_t *siblings);
+
+
+/*
+ * ngx_http_xet_hub_prove.c: computes the SHA-256 of all files in a staged
+ * commit that have only a claimed one, and calls done; or finalizes the
+ * request.  store and upload must live as long as the request.
+ */
+
+typedef struct ngx_http_xet_hub_prove_s  ngx_http_xet_hub_prove_t;
+
+void ngx_http_xet_hub_prove(ngx_http_request_t *r, const ngx_str_t *store,
+    const u_char *upload, void (*done)(ngx_http_request_t *r));
+
+/* Returns how many bytes of the current file are read; 0 if none is. */
+uint64_t ngx_http_xet_hub_proving(const ngx_http_xet_hub_t *hub);
 
 
 /*

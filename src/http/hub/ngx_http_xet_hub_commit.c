@@ -8,11 +8,8 @@
  *     take    stores the files contained in the body, whenever enough bytes
  *             are collected, and at the end (ngx_http_xet_hub_files.c)
  *     stage   (query)  stores each full batch, and the last one
- *     claims  (query)  looks up the files that the commit refers to by SHA-256
- *                      among the uploads of the repo; returns errors, and the
- *                      files whose SHA-256 was never computed
- *     prove   (jobs)   reads these files one by one, or waits for another
- *                      commit that is reading them; then repeats "claims"
+ *     prove   computes the SHA-256 of files that have only a claimed one
+ *             (ngx_http_xet_hub_prove.c)
  *     card    reads the metadata of a README.md (ngx_http_xet_hub_card.c)
  *     commit  (query)  applies all operations or none; if another commit has
  *                      changed the same files since the branch was read, and
@@ -29,26 +26,15 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_access.h"
-#include "ngx_http_xet_download.h"
 #include "ngx_http_xet_hub.h"
 #include "ngx_http_xet_upload.h"
 
-#include <openssl/evp.h>
 #include <openssl/rand.h>
 
 
 #define NGX_HTTP_XET_HUB_OPERATIONS  1000      /* operations in a batch */
 #define NGX_HTTP_XET_HUB_INLINES     1000      /* files in the body */
 #define NGX_HTTP_XET_HUB_LOOKS         32      /* maximum attempts to commit */
-#define NGX_HTTP_XET_HUB_AGAIN       500       /* ms between look-ups */
-
-
-/* A file whose SHA-256 must be computed. */
-
-typedef struct {
-    xet_hash_t                   hash;
-    u_char                       sha256[XET_DIGEST_SHA256_LEN];
-} ngx_http_xet_hub_claim_t;
 
 
 typedef struct {
@@ -63,20 +49,13 @@ typedef struct {
     ngx_http_xet_hub_files_t     files;        /* files in the body */
     ngx_uint_t                   inlines;      /* files in the body so far */
 
-    ngx_http_xet_hub_claim_t    *claims;       /* files to be read */
-    ngx_uint_t                   n;
-    ngx_uint_t                   next;
-    ngx_http_xet_reader_t       *reader;
-    EVP_MD_CTX                  *sha256;
-    uint64_t                     hashed;     /* bytes of the file read so far */
-    ngx_event_t                  again;
-
     ngx_uint_t                   looks;        /* attempts to commit so far */
 
     ngx_int_t                    rc;           /* rc of the last query */
     ngx_str_t                    store;        /* internal repo name */
 
     ngx_http_xet_query_t        *query;
+    ngx_http_xet_hub_t          *hub;
 
     unsigned                     staged:1;     /* cleanup must unstage */
     unsigned                     keeps:1;      /* deletions are forbidden */
@@ -115,23 +94,7 @@ static void ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
     ngx_http_xet_hub_commit_t *c);
 static void ngx_http_xet_hub_commit_batched(ngx_http_request_t *r,
     ngx_int_t rc);
-static void ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r,
-    ngx_int_t rc);
-static ngx_int_t ngx_http_xet_hub_commit_suspects(ngx_http_request_t *r,
-    ngx_http_xet_hub_commit_t *c);
-static void ngx_http_xet_hub_commit_pause(ngx_http_request_t *r,
-    ngx_http_xet_hub_commit_t *c);
-static void ngx_http_xet_hub_commit_again(ngx_event_t *ev);
-static void ngx_http_xet_hub_commit_prove(ngx_http_request_t *r,
-    ngx_http_xet_hub_commit_t *c);
-static void ngx_http_xet_hub_commit_opened(ngx_http_request_t *r, void *data,
-    xet_status_t status);
-static xet_status_t ngx_http_xet_hub_commit_consume(void *data,
-    const ngx_http_xet_piece_t *piece, ngx_log_t *log);
-static void ngx_http_xet_hub_commit_hashed(ngx_http_request_t *r, void *data,
-    ngx_http_xet_piece_t *piece, xet_status_t status);
-static void ngx_http_xet_hub_commit_proven(ngx_http_request_t *r,
-    ngx_int_t rc);
+static void ngx_http_xet_hub_commit_proven(ngx_http_request_t *r);
 static void ngx_http_xet_hub_commit_carded(ngx_http_request_t *r);
 static void ngx_http_xet_hub_commit_make(ngx_http_request_t *r,
     ngx_http_xet_hub_commit_t *c);
@@ -162,6 +125,7 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
     }
 
     hub->state = c;
+    c->hub = hub;
     c->query = ngx_http_xet_ctx_of(r)->query;
 
     ngx_http_xet_hub_limits(r, &limits);
@@ -200,11 +164,7 @@ ngx_http_xet_hub_commit_cleanup(void *data)
 
     if (c->staged && !c->query->inherited) {
         (void) ngx_http_xet_post(hub_unstage, .upload = c->upload,
-                                 .bytes = c->hashed);
-    }
-
-    if (c->again.timer_set) {
-        ngx_del_timer(&c->again);
+                                 .bytes = ngx_http_xet_hub_proving(c->hub));
     }
 
     xet_hub_ops_free(&c->ops);
@@ -215,8 +175,6 @@ ngx_http_xet_hub_commit_cleanup(void *data)
     free(c->message.parent.data);
 
     ngx_http_xet_hub_files_destroy(&c->files);
-
-    EVP_MD_CTX_free(c->sha256);
 }
 
 
@@ -577,9 +535,8 @@ ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
         return;
     }
 
-    ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query(r, hub_claims, ngx_http_xet_hub_commit_claimed,
-                           .store = c->store, .upload = c->upload));
+    ngx_http_xet_hub_prove(r, &c->store, c->upload,
+                           ngx_http_xet_hub_commit_proven);
 }
 
 
@@ -610,270 +567,19 @@ ngx_http_xet_hub_commit_batched(ngx_http_request_t *r, ngx_int_t rc)
 
 
 static void
-ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r, ngx_int_t rc)
+ngx_http_xet_hub_commit_proven(ngx_http_request_t *r)
 {
     ngx_http_xet_hub_commit_t  *c;
 
     c = ngx_http_xet_hub_get(r)->state;
 
-    if (rc == NGX_DECLINED && c->readme) {
+    if (c->readme) {
         ngx_http_xet_hub_card_take(r, &c->store, c->upload,
                                    ngx_http_xet_hub_commit_carded);
         return;
     }
 
-    if (rc == NGX_DECLINED) {
-        ngx_http_xet_hub_commit_make(r, c);
-        return;
-    }
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_xet_hub_commit_suspects(r, c);
-
-        if (rc == NGX_OK) {
-            ngx_http_xet_hub_commit_prove(r, c);
-            return;
-        }
-
-        if (rc == NGX_DONE) {
-            return;
-        }
-    }
-
-    ngx_http_xet_query_failed(r, rc);
-}
-
-
-/*
- * Reads the rows of the files whose SHA-256 must be proven.  Returns NGX_OK;
- * NGX_DONE if the request was finalized, or is waiting for other commits; or
- * NGX_ERROR.
- */
-
-static ngx_int_t
-ngx_http_xet_hub_commit_suspects(ngx_http_request_t *r,
-    ngx_http_xet_hub_commit_t *c)
-{
-    ngx_uint_t                     i;
-    ngx_http_xet_hub_claim_t      *claim;
-    ngx_http_xet_hub_answer_t      answer;
-    ngx_http_xet_hub_claims_row_t  row;
-
-    c->next = 0;
-    c->n = ngx_http_xet_query_rows(ngx_http_xet_ctx_of(r)->query);
-
-    c->claims = ngx_pnalloc(r->pool, c->n * sizeof(ngx_http_xet_hub_claim_t));
-    if (c->claims == NULL) {
-        return NGX_ERROR;
-    }
-
-    for (i = 0; i < c->n; i++) {
-        claim = &c->claims[i];
-
-        if (ngx_http_xet_row_hub_claims(c->query->res, i, &row) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        if (row.status == NGX_HTTP_ACCEPTED) {
-            ngx_http_xet_hub_commit_pause(r, c);
-            return NGX_DONE;
-        }
-
-        if (row.status != NGX_HTTP_OK) {
-            answer.status = row.status;
-            ngx_str_set(&answer.code, "unknown_file");
-
-            if (row.status == NGX_HTTP_TOO_MANY_REQUESTS) {
-                ngx_str_set(&answer.code, "too_many_claims");
-            }
-
-            answer.message = row.message;
-
-            ngx_http_finalize_request(r, ngx_http_xet_hub_refuse(r, &answer));
-            return NGX_DONE;
-        }
-
-        if (row.hash == NULL || row.sha256 == NULL) {
-            return NGX_ERROR;
-        }
-
-        claim->hash = *row.hash;
-        ngx_memcpy(claim->sha256, row.sha256, XET_DIGEST_SHA256_LEN);
-    }
-
-    return NGX_OK;
-}
-
-
-/*
- * Waits: other commits are reading all remaining files, and this commit can use
- * their results.
- */
-
-static void
-ngx_http_xet_hub_commit_pause(ngx_http_request_t *r,
-    ngx_http_xet_hub_commit_t *c)
-{
-    ngx_http_xet_query_release(r);
-
-    c->again.handler = ngx_http_xet_hub_commit_again;
-    c->again.data = r;
-    c->again.log = r->connection->log;
-
-    ngx_add_timer(&c->again, NGX_HTTP_XET_HUB_AGAIN);
-}
-
-
-static void
-ngx_http_xet_hub_commit_again(ngx_event_t *ev)
-{
-    ngx_connection_t    *c;
-    ngx_http_request_t  *r;
-
-    r = ev->data;
-    c = r->connection;
-
-    ngx_http_set_log_request(c->log, r);
-
-    ngx_http_xet_hub_commit_claims(r, ngx_http_xet_hub_get(r)->state);
-
-    ngx_http_run_posted_requests(c);
-}
-
-
-/* Reads the next file.  After the last one, repeats hub_claims. */
-
-static void
-ngx_http_xet_hub_commit_prove(ngx_http_request_t *r,
-    ngx_http_xet_hub_commit_t *c)
-{
-    xet_status_t  status;
-
-    if (c->next == c->n) {
-        ngx_http_xet_hub_commit_claims(r, c);
-        return;
-    }
-
-    if (c->reader == NULL) {
-        c->sha256 = EVP_MD_CTX_new();
-        c->reader = ngx_http_xet_reader_create(r, c);
-    }
-
-    if (c->sha256 == NULL || c->reader == NULL
-        || EVP_DigestInit_ex(c->sha256, EVP_sha256(), NULL) != 1)
-    {
-        ngx_http_xet_hub_commit_fail(r, XET_NOMEM);
-        return;
-    }
-
-    status = ngx_http_xet_reader_open(r, c->reader, &c->claims[c->next].hash,
-                                      ngx_http_xet_hub_commit_opened);
-
-    if (status != XET_AGAIN) {
-        ngx_http_xet_hub_commit_opened(r, c, status);
-    }
-}
-
-
-static void
-ngx_http_xet_hub_commit_opened(ngx_http_request_t *r, void *data,
-    xet_status_t status)
-{
-    ngx_http_xet_hub_commit_t *c = data;
-
-    uint64_t  size;
-
-    if (status != XET_OK) {
-        ngx_http_xet_hub_commit_fail(r, status);
-        return;
-    }
-
-    size = ngx_http_xet_reader_size(c->reader);
-
-    if (size == 0) {
-        ngx_http_xet_hub_commit_hashed(r, c, NULL, XET_DONE);
-        return;
-    }
-
-    ngx_http_xet_reader_range(c->reader, 0, size,
-                              ngx_http_xet_hub_commit_hashed,
-                              ngx_http_xet_hub_commit_consume);
-
-    status = ngx_http_xet_reader_next(r, c->reader);
-
-    if (status != XET_AGAIN) {
-        ngx_http_xet_hub_commit_fail(r, status);
-    }
-}
-
-
-static xet_status_t
-ngx_http_xet_hub_commit_consume(void *data, const ngx_http_xet_piece_t *piece,
-    ngx_log_t *log)
-{
-    ngx_http_xet_hub_commit_t *c = data;
-
-    c->hashed += piece->last - piece->pos;
-
-    return (EVP_DigestUpdate(c->sha256, piece->pos, piece->last - piece->pos)
-            == 1)
-           ? XET_OK : XET_INTERNAL;
-}
-
-
-static void
-ngx_http_xet_hub_commit_hashed(ngx_http_request_t *r, void *data,
-    ngx_http_xet_piece_t *piece, xet_status_t status)
-{
-    ngx_http_xet_hub_commit_t *c = data;
-
-    ngx_http_xet_hub_claim_t  *claim;
-
-    if (status == XET_OK) {
-        status = ngx_http_xet_reader_next(r, c->reader);
-
-        if (status == XET_AGAIN) {
-            return;
-        }
-    }
-
-    claim = &c->claims[c->next];
-
-    c->hashed = 0;
-
-    if (status != XET_DONE
-        || EVP_DigestFinal_ex(c->sha256, claim->sha256, NULL) != 1)
-    {
-        ngx_http_xet_hub_commit_fail(r, status);
-        return;
-    }
-
-    ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query(r, hub_proven, ngx_http_xet_hub_commit_proven,
-                           .store = c->store, .file = &claim->hash,
-                           .digest = claim->sha256));
-}
-
-
-/*
- * Called when the SHA-256 of a file is stored: reads the next file.
- * xet.hub_claims() later compares the SHA-256 with the claim.
- */
-
-static void
-ngx_http_xet_hub_commit_proven(ngx_http_request_t *r, ngx_int_t rc)
-{
-    ngx_http_xet_hub_commit_t  *c;
-
-    if (rc != NGX_OK) {
-        ngx_http_xet_query_failed(r, rc);
-        return;
-    }
-
-    c = ngx_http_xet_hub_get(r)->state;
-    c->next++;
-
-    ngx_http_xet_hub_commit_prove(r, c);
+    ngx_http_xet_hub_commit_make(r, c);
 }
 
 
