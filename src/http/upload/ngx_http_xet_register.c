@@ -611,7 +611,13 @@ ngx_http_xet_register_queried(ngx_http_request_t *r, ngx_int_t rc)
     if (reg->hidden == 0 && reg->term_batch->terms.xorbs.n
         && ngx_http_xet_query_rows(reg->query) != 0)
     {
-        (void) ngx_http_xet_row_shard_slices(reg->query->res, 0, &row);
+        if (ngx_http_xet_row_shard_slices(reg->query->res, 0, &row)
+            != NGX_OK)
+        {
+            ngx_http_xet_register_finish(r, NGX_ERROR, XET_INTERNAL);
+            return;
+        }
+
         reg->hidden = row.hidden;
     }
 
