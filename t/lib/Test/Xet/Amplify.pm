@@ -108,6 +108,7 @@ my %ceilings = (
 
 	# refused: the xorb or file is missing, or the caller may not read it;
 	# git is refused without an argument
+	'DELETE api/buckets/:owner' => { status => 404 },
 	'POST api/lfs/:rev' => { status => 404 },
 	'GET v2/:id/manifests/:rev' => { status => 404 },
 	'GET v2/:id/blobs/:rev' => { status => 404 },
