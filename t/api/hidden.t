@@ -100,7 +100,7 @@ EOF_SQL
 
 # Returns the cost of one statement in a session like the module's: the rows
 # that the statement returns, index look-ups by table, and the rows read in
-# these look-ups, without the one row of xet.hidings, which each statement reads.
+# these look-ups, without the row of xet.hidings, which each statement reads.
 
 sub work {
 	my ($statement) = @_;
