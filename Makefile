@@ -6,7 +6,7 @@
 #   make unit       unit tests of the core, with ASan and UBSan
 #   make fuzz-replay  the fuzz targets over their corpora, with ASan and UBSan
 #   make fuzz       the fuzz targets with libFuzzer, FUZZ_SECONDS each
-#   make bench      benchmarks, built with -O2 and run
+#   make bench      all benchmarks, in 20 minutes, see docs/performance.md
 #   make tools      t/tools/*.c, build/tools/
 #   make cli        the command line client, build/xet
 #   make test       installs missing packages, builds all, runs the tests of
@@ -444,10 +444,10 @@ fuzz: $(FUZZ_BINS)
 		grep -E 'stat::(number_of_exec|average_exec)' $$work/log; \
 	done
 
-bench: $(BENCH_BINS)
-	@for bin in $(BENCH_BINS); do \
-		echo "== $${bin##*/}"; $$bin || exit 1; \
-	done
+# PROGRAMS='upload.pl hub.pl' runs only these.
+
+bench: build tools cli $(BENCH_BINS)
+	perl t/bench/all.pl $(PROGRAMS)
 
 
 # Builds the module for the packaged nginx, outside of its tree.  nginx is
@@ -491,8 +491,9 @@ $(OUT)/nginx/.flags: FORCE
 		'$(XET_BLAKE3_DIR) $(XET_ZTENSOR)' '$(ROOT)' > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-# "config" lists the sources in the folders.  "make test" builds the module and
-# an nginx side by side, each with a make that writes this file.
+# The names of all sources: if they change, nginx is configured again, since
+# "config" lists them.  "make test" can run this rule in two makes at the same
+# time, so each make first writes a temporary file of its own.
 
 $(OUT)/.sources: FORCE
 	@mkdir -p $(@D)
@@ -575,7 +576,7 @@ test:
 
 # The real clients are installed once from their registries, in BUILD.
 
-test-all: build unit fuzz-replay tools cli check nginx-address
+test-all: build unit fuzz-replay tools cli bench-bins check nginx-address
 	sh t/clients/setup.sh $(OUT)
 	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \

@@ -243,6 +243,18 @@ start_postgresql()
         "$bin/initdb" -D "$data/pg.new" -U xet -A trust -E UTF8 \
             --locale=C.UTF-8 --data-checksums > "$run/initdb.log" 2>&1 \
             || { cat "$run/initdb.log" >&2; die "initdb failed; see above"; }
+
+        # for a small machine; see set_memory() of run.sh
+
+        cat >> "$data/pg.new/postgresql.conf" << 'END'
+
+shared_buffers = 64MB
+wal_buffers = 1MB
+jit = off
+max_logical_replication_workers = 0
+max_pred_locks_per_transaction = 10
+END
+
         mv "$data/pg.new" "$data/pg"
     fi
 

@@ -418,6 +418,23 @@ make_socket_dir()
 }
 
 
+# The cluster of one server on a small machine: sessions never need JIT, nothing
+# replicates logically, and no transaction is serializable.  A user may edit
+# these settings in DIR/pg/postgresql.conf.
+
+set_memory()
+{
+    as_pg tee -a "$1/postgresql.conf" > /dev/null << END
+
+shared_buffers = 64MB
+wal_buffers = 1MB
+jit = off
+max_logical_replication_workers = 0
+max_pred_locks_per_transaction = 10
+END
+}
+
+
 start_postgresql()
 {
     if [ ! -f "$dir/pg/PG_VERSION" ]; then
@@ -441,6 +458,7 @@ start_postgresql()
             --locale=C.UTF-8 --data-checksums > "$dir/initdb.log" 2>&1 \
             || { cat "$dir/initdb.log" >&2; die "initdb failed; see above"; }
 
+        set_memory "$dir/pg.new"
         mv "$dir/pg.new" "$dir/pg"
     fi
 
@@ -816,7 +834,8 @@ build()
 
 lock=flock
 
-# the process that holds the lock calls this script
+# try_client() calls "run.sh client" under the lock of the build folder, to
+# install the client
 
 if [ "${1:-}" = client ]; then
     make_client

@@ -119,6 +119,8 @@ list()
         need binutils           'nm, to check symbols'
         need iproute2           'networks of several nodes, in tests'
         need libfuse-perl       'a folder that behaves like NFS, in tests'
+        need wrk                'load of the benchmarks'
+        need apache2-utils      'ab, HEAD requests of the benchmarks'
         need_program debootstrap debootstrap    'a Debian for tests of packages'
         need_program jq      jq                 'to read JSON, in tests'
         need_program wget    wget               'downloads, in tests'

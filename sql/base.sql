@@ -25,9 +25,13 @@ $$;
 
 CREATE FUNCTION xet.act_note(act bytea, said jsonb)
     RETURNS void
-    LANGUAGE sql
+    LANGUAGE plpgsql
 AS $$
-    INSERT INTO xet.acts (act, said) SELECT $1, $2 WHERE $1 IS NOT NULL;
+BEGIN
+    IF act IS NOT NULL THEN
+        INSERT INTO xet.acts (act, said) VALUES ($1, $2);
+    END IF;
+END;
 $$;
 
 
@@ -46,7 +50,7 @@ CREATE FUNCTION xet.in_time(until bigint)
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    clock  bigint := floor(extract(epoch FROM clock_timestamp()) * 1000);
+    clock  bigint := floor(date_part('epoch', clock_timestamp()) * 1000);
 BEGIN
     IF until IS NULL OR clock > until THEN
         RAISE EXCEPTION 'the statement arrived too late'
@@ -97,9 +101,8 @@ CREATE FUNCTION xet.le4(n integer)
     RETURNS bytea
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-    SELECT substring(b FROM 4) || substring(b FROM 3 FOR 1)
-           || substring(b FROM 2 FOR 1) || substring(b FROM 1 FOR 1)
-      FROM int4send(n) AS b;
+    SELECT int4send(((n & 255) << 24) | ((n & 65280) << 8)
+                    | ((n >> 8) & 65280) | ((n >> 24) & 255));
 $$;
 
 

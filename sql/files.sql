@@ -155,6 +155,35 @@ AS $$
 $$;
 
 
+-- Opens several files for a reader that reads them like one file: returns the
+-- sum of their sizes, and their packed terms in the order of the array.
+-- Returns no row if the caller may not see one of the files, or if one has
+-- more terms than a row can have.
+
+CREATE FUNCTION xet.files_open(files bytea[], any_repo boolean, repo text)
+    RETURNS TABLE (size bigint, sha256 bytea, first_offset bigint,
+                   packed bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT sum(f.size)::bigint, NULL::bytea, 0::bigint,
+           string_agg(f.packed, ''::bytea ORDER BY w.n)
+      FROM unnest(files) WITH ORDINALITY AS w(hash, n)
+      LEFT JOIN LATERAL (SELECT f.id, f.size, f.packed
+                           FROM xet.files f
+                          WHERE f.hash = w.hash
+                         OFFSET 0) f ON true
+     WHERE CASE
+               WHEN files_open.repo IS NULL THEN false
+               WHEN any_repo THEN f.id IS NOT NULL
+               WHEN NOT any_repo
+               THEN EXISTS (SELECT FROM xet.seen(coalesce(f.id, -1),
+                                                 files_open.repo)
+                            OFFSET 0)
+           END
+    HAVING count(f.packed) = cardinality(files);
+$$;
+
+
 -- Returns the packed terms of several whole files in one statement, in up to 8
 -- rows, starting at byte first_byte of file first_file.  n is the index of the
 -- file in the array.  A file that the caller may not see returns no row.
@@ -271,7 +300,6 @@ $$;
 CREATE FUNCTION xet.file_prove(file bytea, digest bytea)
     RETURNS boolean
     LANGUAGE plpgsql
-    SET enable_seqscan = off
 AS $$
 BEGIN
     UPDATE xet.files f SET sha256 = $2, sha256_proven = true
@@ -288,13 +316,25 @@ $$;
 
 CREATE FUNCTION xet.files_prove(files bytea[], digests bytea[])
     RETURNS bigint
-    LANGUAGE sql
+    LANGUAGE plpgsql
 AS $$
-    SELECT count(xet.file_prove(o.file, o.digest))
-      FROM (SELECT u.file, u.digest
-              FROM unnest($1, $2) AS u(file, digest)
-             ORDER BY u.file
-            OFFSET 0) o;
+DECLARE
+    n  bigint := 0;
+    f  record;
+BEGIN
+    IF cardinality(files) = 1 THEN
+        RETURN xet.file_prove(files[1], digests[1])::integer;
+    END IF;
+
+    FOR f IN SELECT u.file, u.digest
+               FROM unnest($1, $2) AS u(file, digest)
+              ORDER BY u.file
+    LOOP
+        n := n + xet.file_prove(f.file, f.digest)::integer;
+    END LOOP;
+
+    RETURN n;
+END;
 $$;
 
 

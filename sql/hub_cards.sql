@@ -138,14 +138,18 @@ $$;
 CREATE FUNCTION xet.hub_card_at(repo bigint, lines integer[], seqs integer[])
     RETURNS bigint
     LANGUAGE plpgsql STABLE
-    SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     text_hash  bytea;
 BEGIN
-    SELECT xet.hub_hash(p.hash) INTO text_hash
-      FROM xet.hub_at(repo, lines, seqs, 'README.md') p
-     WHERE p.hash IS NOT NULL;
+    SELECT p.hash INTO text_hash
+      FROM xet.hub_at(repo, lines, seqs, 'README.md') p;
+
+    IF text_hash IS NULL THEN
+        RETURN NULL;
+    END IF;
+
+    text_hash := xet.hub_hash(text_hash);
 
     RETURN (SELECT c.file_id
               FROM (SELECT f.id FROM xet.files f WHERE f.hash = text_hash) f
@@ -160,7 +164,6 @@ $$;
 CREATE FUNCTION xet.hub_card_set(repo bigint, oid bytea)
     RETURNS void
     LANGUAGE plpgsql
-    SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     r      record;
@@ -168,10 +171,9 @@ DECLARE
     found_marks  text[];
 BEGIN
     SELECT h.kind, h.card, x.lines, x.seqs INTO r
-      FROM xet.hub_commits c
+      FROM xet.hub_commit_of($1, $2) c
      CROSS JOIN LATERAL xet.hub_line($1, c.line, c.seq) x
-      JOIN xet.hub_repos h ON h.id = $1
-     WHERE c.repo_id = $1 AND c.oid = $2;
+      JOIN xet.hub_repos h ON h.id = $1;
 
     file := xet.hub_card_at(repo, r.lines, r.seqs);
 
@@ -197,7 +199,6 @@ CREATE FUNCTION xet.hub_card_wanted(asked xet.hub_asked, uploads text,
     rev text, upload bytea)
     RETURNS TABLE (hash bytea)
     LANGUAGE plpgsql STABLE
-    SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -549,7 +550,7 @@ BEGIN
                || CASE WHEN siblings THEN ',"siblings":[' ELSE '}' END
           INTO body
           FROM xet.hub_repos h
-          JOIN xet.hub_commits k ON k.repo_id = h.id AND k.oid = r.oid
+         CROSS JOIN LATERAL xet.hub_commit_of(h.id, r.oid) k
           JOIN xet.hub_lines l ON l.repo_id = h.id AND l.line = k.line
          WHERE h.id = r.id;
     END IF;
@@ -591,14 +592,13 @@ BEGIN
 
     IF siblings THEN
         SELECT ',"siblings":[' || coalesce(s.files, '') || ']' INTO more
-          FROM xet.hub_commits k
+          FROM xet.hub_commit_of(repo.id, head) k
           JOIN xet.hub_lines l ON l.repo_id = k.repo_id AND l.line = k.line
          CROSS JOIN LATERAL xet.hub_line(repo.id, k.line, k.seq) x
          CROSS JOIN LATERAL xet.hub_siblings(repo.id, x.lines, x.seqs,
                                              k.seq = l.last, false, '',
                                              5000) s
-         WHERE k.repo_id = repo.id AND k.oid = head
-           AND CASE WHEN k.seq = l.last THEN l.files ELSE k.files END <= 5000;
+         WHERE CASE WHEN k.seq = l.last THEN l.files ELSE k.files END <= 5000;
     END IF;
 
     RETURN xet.hub_describe(repo, head, card, whole, coalesce(more, ''));
@@ -740,8 +740,8 @@ BEGIN
       LEFT JOIN LATERAL (SELECT CASE WHEN k.seq = y.last THEN y.bytes
                                      ELSE k.bytes END AS bytes
                            FROM xet.hub_refs f
-                           JOIN xet.hub_commits k
-                             ON k.repo_id = f.repo_id AND k.oid = f.oid
+                          CROSS JOIN LATERAL
+                                xet.hub_commit_of(f.repo_id, f.oid) k
                            JOIN xet.hub_lines y
                              ON y.repo_id = f.repo_id AND y.line = k.line
                           WHERE f.repo_id = n.id AND f.name = 'heads/main'

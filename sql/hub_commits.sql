@@ -11,7 +11,7 @@ CREATE FUNCTION xet.hub_too_many(paths bigint, folders bigint, most bigint)
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
     SELECT CASE WHEN paths + folders > most
-                THEN 'The operations change more than ' || most
+                THEN 'The operations change more than ' || most::text
                      || ' files and folders; send several commits or batches'
                 WHEN folders > 1000 + 8 * paths
                 THEN 'The files are in too many folders; send several commits'
@@ -20,21 +20,28 @@ $$;
 
 
 -- Checks that all staged rows of an upload still exist, and locks them until
--- the transaction ends.  The rows may have been dropped, or an earlier try of
+-- the transaction ends.  Returns whether operations delete paths, and whether
+-- operations copy paths.  The rows may have been dropped, or an earlier try of
 -- the same statement, whose response was lost, may have used them.  Such an
 -- upload must not become an empty commit.
 
-CREATE FUNCTION xet.hub_whole(upload bytea, batches integer)
-    RETURNS void
+CREATE FUNCTION xet.hub_whole(upload bytea, batches integer,
+    OUT deletes boolean, OUT copies boolean)
     LANGUAGE plpgsql
 AS $$
+DECLARE
+    n  bigint;
 BEGIN
-    IF (SELECT count(*)
-          FROM (SELECT FROM xet.hub_staged s
-                 WHERE s.upload = $1 AND s.seq >= 0
-                 ORDER BY s.seq
-                   FOR UPDATE) s) <> batches
-    THEN
+    SELECT count(*), bool_or(5 = ANY (s.ops) OR 6 = ANY (s.ops)),
+           bool_or(7 = ANY (s.ops))
+      INTO n, deletes, copies
+      FROM (SELECT s.ops
+              FROM xet.hub_staged s
+             WHERE s.upload = $1 AND s.seq >= 0
+             ORDER BY s.seq
+               FOR UPDATE) s;
+
+    IF n <> batches THEN
         RAISE EXCEPTION 'the operations of the commit were dropped'
               USING ERRCODE = 'XT003';
     END IF;
@@ -53,7 +60,7 @@ AS $$
 DECLARE
     c  record;
 BEGIN
-    SELECT * INTO c FROM xet.hub_rev($1, $2, '');
+    c := xet.hub_rev($1, $2, '');
 
     RETURN QUERY
     SELECT p.size, coalesce(p.sha256, sha256(''))
@@ -107,13 +114,12 @@ CREATE FUNCTION xet.hub_meets(repo bigint, lines integer[], seqs integer[],
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    old  record;
+    seen_oid  CONSTANT bytea := xet.hub_oid($1, seen);
+    old       record;
 BEGIN
     SELECT c.oid, l.lines, l.seqs INTO old
-      FROM xet.hub_commits c
-     CROSS JOIN LATERAL xet.hub_line($1, c.line, c.seq) l
-     WHERE c.repo_id = $1
-       AND c.oid = xet.hub_oid($1, seen);
+      FROM xet.hub_commit_of($1, seen_oid) c
+     CROSS JOIN LATERAL xet.hub_line($1, c.line, c.seq) l;
 
     RETURN old.oid IS NULL OR EXISTS (
         SELECT FROM xet.hub_staged_ops($5) o
@@ -183,21 +189,20 @@ $$;
 
 -- Returns the files that a commit writes.  If a path occurs twice, its last
 -- operation counts.  A file that is already at its path is omitted.  ids has
--- the ids of the files, NULL for an empty file.  Raises XT003 if a file was
--- deleted since the commit was checked.
+-- the ids of the files, NULL for an empty file.  stored is the id of the repo
+-- in xet.repos.  Raises XT003 if a file was deleted since the commit was
+-- checked.
 
-CREATE FUNCTION xet.hub_puts(repo bigint, lines integer[], seqs integer[],
-    upload bytea, gone text[], OUT paths text[], OUT hashes bytea[],
-    OUT sizes bigint[], OUT digests bytea[], OUT ids bigint[])
+CREATE FUNCTION xet.hub_puts(repo bigint, stored bigint, lines integer[],
+    seqs integer[], upload bytea, gone text[], OUT paths text[],
+    OUT hashes bytea[], OUT sizes bigint[], OUT digests bytea[],
+    OUT ids bigint[])
     LANGUAGE plpgsql STABLE
     SET enable_material = off
 AS $$
 DECLARE
-    store  bigint;
-    lost   text;
+    lost  text;
 BEGIN
-    store := xet.hub_files_of($1);
-
     SELECT coalesce(array_agg(o.path), '{}'),
            coalesce(array_agg(o.hash), '{}'),
            coalesce(array_agg(o.size), '{}'),
@@ -210,17 +215,17 @@ BEGIN
                         ELSE xet.hub_hash(f.hash) END AS hash,
                    CASE WHEN u.size = 0 THEN 0 ELSE f.size END AS size
               FROM (SELECT DISTINCT ON (s.path) s.*
-                      FROM xet.hub_staged_ops($4) s
+                      FROM xet.hub_staged_ops($5) s
                      WHERE s.op IN (2, 5)
                      ORDER BY s.path, s.n DESC) u
               LEFT JOIN LATERAL (
-                       SELECT k.* FROM xet.hub_claimed(store, u.sha256) k
+                       SELECT k.* FROM xet.hub_claimed($2, u.sha256) k
                         WHERE u.size IS DISTINCT FROM 0
                           AND k.proven = u.sha256
                         LIMIT 1
                    ) f ON true
              WHERE u.op = 2) o
-      LEFT JOIN LATERAL xet.hub_at($1, $2, $3, o.path) h ON true
+      LEFT JOIN LATERAL xet.hub_at($1, $3, $4, o.path) h ON true
      WHERE h.hash IS DISTINCT FROM o.hash OR o.hash IS NULL
         OR o.path = ANY (gone);
 
@@ -279,22 +284,18 @@ END;
 $$;
 
 
--- Locks the repo's entries of the files of a commit until the end of the
--- transaction.  Raises XT003 if the repo lacks one of the files.
+-- Locks the entries of the files of a commit in xet.repo_files until the end of
+-- the transaction.  Raises XT003 if the repo lacks one of the files.
 
-CREATE FUNCTION xet.hub_hold(repo bigint, ids bigint[])
+CREATE FUNCTION xet.hub_hold(stored bigint, ids bigint[])
     RETURNS void
     LANGUAGE plpgsql
 AS $$
-DECLARE
-    store  bigint;
 BEGIN
-    store := xet.hub_files_of($1);
-
     IF (SELECT count(*)
           FROM (SELECT FROM unnest(ids) AS u(id)
                  CROSS JOIN LATERAL (SELECT rf.file_id FROM xet.repo_files rf
-                                      WHERE rf.repo_id = store
+                                      WHERE rf.repo_id = $1
                                         AND rf.file_id = u.id
                                      OFFSET 0 FOR KEY SHARE) rf
                  WHERE u.id IS NOT NULL) k)
@@ -307,13 +308,14 @@ END;
 $$;
 
 
--- Writes the rows of a commit, which becomes the next commit of its line.
--- First ends the valid rows of the changed paths, and of all folders above
--- these paths ("above").  Then inserts rows for the files at paths, for their
--- folders (files), and for those folders of above that are not empty after the
--- commit.  A row of another line can't be ended: if no new row hides it, the
--- commit writes a tombstone that hides it.  Returns the weight of all rows that
--- were written (xet.hub_weight()).
+-- Writes the rows of a commit, which becomes the next commit of its line,
+-- lines[1]; the other lines are those that it continues (xet.hub_lines).  First
+-- ends the valid rows of the changed paths, and of all folders above these
+-- paths ("above"): sets their "till" to the new commit.  Then inserts rows for
+-- the files at paths, for their folders (files), and for those folders of above
+-- that are not empty after the commit.  A row of a continued line can't be
+-- ended: if no new row hides it, the commit writes a tombstone that hides it.
+-- Returns the weight of all rows that were written (xet.hub_weight()).
 
 CREATE FUNCTION xet.hub_write(repo bigint, lines integer[], seqs integer[],
     ref text, made bytea, changed text[], above text[], files text[],
@@ -480,11 +482,13 @@ DECLARE
     head   bytea;
     made   bytea;
     base   xet.hub_commits;
+    does   record;
     l      record;
-    gone   text[];
+    gone   text[] := '{}';
     bad    text;
     lost   text;
     w      record;
+    stored    bigint;
     changed   text[];
     above  text[];
     files  text[];
@@ -525,28 +529,30 @@ BEGIN
                             more => r.more);
     END IF;
 
-    PERFORM xet.hub_whole(upload, batches);
+    does := xet.hub_whole(upload, batches);
 
-    SELECT c.* INTO base
-      FROM xet.hub_commits c
-     WHERE c.repo_id = r.id AND c.oid = head;
+    SELECT c.* INTO base FROM xet.hub_commit_of(r.id, head) c;
 
-    SELECT * INTO l FROM xet.hub_line(r.id, base.line, base.seq);
+    l := xet.hub_line(r.id, base.line, base.seq);
 
-    bad := xet.hub_copies(r.id, encode(head, 'hex'), upload);
+    IF does.copies THEN
+        bad := xet.hub_copies(r.id, encode(head, 'hex'), upload);
 
-    IF bad IS NOT NULL THEN
-        RETURN xet.hub_says(404, 'EntryNotFound',
-                            'File to copy not found: ' || bad);
+        IF bad IS NOT NULL THEN
+            RETURN xet.hub_says(404, 'EntryNotFound',
+                                'File to copy not found: ' || bad);
+        END IF;
     END IF;
 
-    SELECT g.gone, g.bad INTO gone, lost
-      FROM xet.hub_gone(r.id, l.lines, l.seqs, upload, most) g;
+    IF does.deletes THEN
+        SELECT g.gone, g.bad INTO gone, lost
+          FROM xet.hub_gone(r.id, l.lines, l.seqs, upload, most) g;
 
-    bad := xet.hub_too_many(cardinality(gone), 0, most);
+        bad := xet.hub_too_many(cardinality(gone), 0, most);
 
-    IF bad IS NOT NULL THEN
-        RETURN xet.hub_says(413, 'too_many_rows', bad);
+        IF bad IS NOT NULL THEN
+            RETURN xet.hub_says(413, 'too_many_rows', bad);
+        END IF;
     END IF;
 
     IF parent IS NOT NULL
@@ -557,7 +563,7 @@ BEGIN
             'A commit has happened since. Please refresh and try again.');
     END IF;
 
-    IF parent IS NULL AND seen <> encode(head, 'hex')
+    IF parent IS NULL AND seen IS NOT NULL AND seen <> encode(head, 'hex')
        AND xet.hub_meets(r.id, l.lines, l.seqs, seen, upload)
     THEN
         RETURN xet.hub_says(409, 'branch_moved',
@@ -570,8 +576,9 @@ BEGIN
                             'A file with this name doesn''t exist: ' || lost);
     END IF;
 
-    SELECT * INTO w
-      FROM xet.hub_puts(r.id, l.lines, l.seqs, upload, gone);
+    SELECT x.id INTO stored FROM xet.repos x WHERE x.name = r.uploads;
+
+    w := xet.hub_puts(r.id, stored, l.lines, l.seqs, upload, gone);
 
     SELECT coalesce(array_agg(p), '{}') INTO changed
       FROM (SELECT unnest(gone) UNION SELECT unnest(w.paths)) AS u(p);
@@ -604,7 +611,7 @@ BEGIN
     weight := xet.hub_weight(title || text);
 
     IF EXISTS (SELECT FROM xet.quotas) THEN
-        PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, 0,
+        PERFORM xet.quota_hold(false, r.uploads, subject, 0, 0,
                                weight
                                + (SELECT sum(xet.hub_weight(p))
                                     FROM (SELECT unnest(w.paths)
@@ -614,7 +621,7 @@ BEGIN
                                false);
     END IF;
 
-    PERFORM xet.hub_hold(r.id, w.ids);
+    PERFORM xet.hub_hold(stored, w.ids);
 
     l.lines := xet.hub_fork(r.id, l.lines, base, ref);
 
@@ -649,9 +656,8 @@ BEGIN
 
     DELETE FROM xet.hub_staged s WHERE s.upload = $3;
 
-    PERFORM xet.hub_charge(r.id, sha256(subject), weight);
-    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, 0,
-                           weight);
+    PERFORM xet.usage_count(stored, sha256(subject), 0, 0, 0, weight);
+    PERFORM xet.quota_hold(false, r.uploads, subject, 0, 0, weight);
 
     RETURN xet.hub_says(200, NULL,
                         cardinality(changed) + cardinality(above)

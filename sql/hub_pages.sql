@@ -38,8 +38,7 @@ BEGIN
                                     AND f.name = 'heads/main'
                                   LIMIT 1) f ON NOT n.stopped
               LEFT JOIN LATERAL (SELECT c.line, c.seq, c.files, c.bytes
-                                   FROM xet.hub_commits c
-                                  WHERE c.repo_id = n.id AND c.oid = f.oid
+                                   FROM xet.hub_commit_of(n.id, f.oid) c
                                   LIMIT 1) m ON true
               LEFT JOIN LATERAL (SELECT l.last, l.files, l.bytes
                                    FROM xet.hub_lines l
@@ -91,9 +90,8 @@ BEGIN
            CASE WHEN k.seq = x.last THEN x.bytes ELSE k.bytes END
       INTO hub_page_repo.title, hub_page_repo.who, hub_page_repo.files,
            hub_page_repo.bytes
-      FROM xet.hub_commits k
-      JOIN xet.hub_lines x ON x.repo_id = k.repo_id AND x.line = k.line
-     WHERE k.repo_id = r.id AND k.oid = r.oid;
+      FROM xet.hub_commit_of(r.id, r.oid) k
+      JOIN xet.hub_lines x ON x.repo_id = k.repo_id AND x.line = k.line;
 
     is_folder := path = '';
 

@@ -218,7 +218,11 @@ BEGIN
     THEN
         status := 404;
         code := 'EntryNotFound';
-        message := r.path || ' does not exist on "' || rev || '"';
+        message := r.path
+                   || CASE WHEN EXISTS (SELECT FROM xet.hub_at(r.id, r.lines,
+                                                               r.seqs, r.path))
+                           THEN ' is not a folder' ELSE ' does not exist' END
+                   || ' on "' || rev || '"';
         more := encode(r.oid, 'hex');
     END IF;
 
@@ -482,7 +486,8 @@ CREATE FUNCTION xet.hub_folder(path text)
     RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-    SELECT coalesce(substring(path from '^(.*)/'), '');
+    SELECT CASE WHEN strpos(path, '/') = 0 THEN ''
+                ELSE left(path, -strpos(reverse(path), '/')) END;
 $$;
 
 
@@ -492,15 +497,18 @@ $$;
 
 CREATE FUNCTION xet.hub_folders(paths text[], most bigint)
     RETURNS text[]
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
-    WITH RECURSIVE f(path) AS (
-        SELECT xet.hub_folder(p) FROM unnest($1) AS p
-        UNION
-        SELECT xet.hub_folder(f.path) FROM f WHERE f.path <> ''
-    )
-    SELECT coalesce(array_agg(k.path), '{}')
-      FROM (SELECT f.path FROM f WHERE f.path <> '' LIMIT $2 + 1) k;
+BEGIN
+    RETURN (WITH RECURSIVE f(path) AS (
+                SELECT xet.hub_folder(p) FROM unnest($1) AS p
+                UNION
+                SELECT xet.hub_folder(f.path) FROM f WHERE f.path <> ''
+            )
+            SELECT coalesce(array_agg(k.path), '{}')
+              FROM (SELECT f.path FROM f WHERE f.path <> ''
+                     LIMIT $2 + 1) k);
+END;
 $$;
 
 

@@ -87,14 +87,15 @@ AS $$
 $$;
 
 
--- Returns a file as in the list of files of xet.hub_info().
+-- Returns a file of a manifest.  Its blobId is a digest, like those of the
+-- layers, and not an id of git as in xet.hub_info(): ramalama refuses others.
 
 CREATE FUNCTION xet.hub_sibling(path text, size bigint, sha256 bytea)
     RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
     SELECT '{"rfilename":' || to_json(path) || ',"size":' || size
-           || ',"blobId":"' || encode(substr(sha256, 1, 20), 'hex')
+           || ',"blobId":"sha256:' || encode(sha256, 'hex')
            || '","lfs":{"size":' || size || ',"sha256":"'
            || encode(sha256, 'hex') || '","pointerSize":134}}';
 $$;
@@ -102,9 +103,10 @@ $$;
 
 -- Returns the manifest for a tag.  The files "template", "system" and "params"
 -- become layers of the model, as on huggingface.co.  layers is set for a client
--- that loads the layers, such as Ollama: it cannot load a split file.  Other
--- clients read ggufFile and mmprojFile, and find the other parts themselves.
--- more is the SHA-256 of the manifest.
+-- that loads the layers, such as Ollama: it cannot load a split file, and shows
+-- the message of a 400, but not of a 404.  Other clients read ggufFile and
+-- mmprojFile, and find the other parts themselves.  more is the SHA-256 of the
+-- manifest.
 
 CREATE FUNCTION xet.hub_manifest(asked xet.hub_asked, tag text,
     layers boolean)
@@ -141,9 +143,18 @@ BEGIN
      LIMIT 1;
 
     IF NOT FOUND THEN
-        RETURN xet.hub_says(404, 'EntryNotFound',
+        SELECT string_agg(q.quant, ', ' ORDER BY q.quant) INTO others
+          FROM (SELECT DISTINCT g.quant
+                  FROM xet.hub_ggufs(r.id, r.lines, r.seqs) g
+                 WHERE g.quant IS NOT NULL AND NOT g.projector AND g.part = 1
+                 ORDER BY g.quant
+                 LIMIT 40) q;
+
+        RETURN xet.hub_says(CASE WHEN layers THEN 400 ELSE 404 END,
+                            'EntryNotFound',
                             'The repository has no GGUF file for the tag "'
-                            || tag || '"');
+                            || tag || '"' || coalesce(', only for ' || others,
+                                                      ''));
     END IF;
 
     IF layers AND m.path ~ '-\d{5}-of-\d{5}\.gguf$' THEN

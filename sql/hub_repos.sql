@@ -19,14 +19,30 @@ $$;
 
 
 -- Converts a hash from the order of its bytes to the order of its digits, or
--- back: reverses the bytes of each of its four 8-byte words.
+-- back: reverses the bytes of each of its four 8-byte words.  This is one
+-- expression, which PostgreSQL inlines: a query over generate_series() would
+-- take ten times as long for each file of a commit.
 
 CREATE FUNCTION xet.hub_hash(hash bytea)
     RETURNS bytea
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-    SELECT string_agg(substr(hash, w * 8 + b, 1), '' ORDER BY w, b DESC)
-      FROM generate_series(0, 3) AS w, generate_series(1, 8) AS b;
+    SELECT substr(hash, 8, 1) || substr(hash, 7, 1)
+           || substr(hash, 6, 1) || substr(hash, 5, 1)
+           || substr(hash, 4, 1) || substr(hash, 3, 1)
+           || substr(hash, 2, 1) || substr(hash, 1, 1)
+           || substr(hash, 16, 1) || substr(hash, 15, 1)
+           || substr(hash, 14, 1) || substr(hash, 13, 1)
+           || substr(hash, 12, 1) || substr(hash, 11, 1)
+           || substr(hash, 10, 1) || substr(hash, 9, 1)
+           || substr(hash, 24, 1) || substr(hash, 23, 1)
+           || substr(hash, 22, 1) || substr(hash, 21, 1)
+           || substr(hash, 20, 1) || substr(hash, 19, 1)
+           || substr(hash, 18, 1) || substr(hash, 17, 1)
+           || substr(hash, 32, 1) || substr(hash, 31, 1)
+           || substr(hash, 30, 1) || substr(hash, 29, 1)
+           || substr(hash, 28, 1) || substr(hash, 27, 1)
+           || substr(hash, 26, 1) || substr(hash, 25, 1);
 $$;
 
 
@@ -38,7 +54,7 @@ CREATE FUNCTION xet.hub_store(number bigint)
     RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-    SELECT '_hub/' || number;
+    SELECT '_hub/' || number::text;
 $$;
 
 
@@ -87,6 +103,20 @@ AS $$
                     AND (($1).any_space
                          OR lower($2 COLLATE "C") = ANY (($1).spaces))
                     AND (($1).any_store OR ($1).store = $3), false);
+$$;
+
+
+-- Returns why a caller must not create a repo, or move one to a name: "free" is
+-- whether the token is for all repos that the caller owns.
+
+CREATE FUNCTION xet.hub_why_not(free boolean)
+    RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN $1
+                THEN 'You may not create a repository in this name space'
+                ELSE 'The token is for one repository, and must not create or '
+                     'move repositories' END;
 $$;
 
 
@@ -144,12 +174,9 @@ $$;
 CREATE FUNCTION xet.hub_charge(repo bigint, subject bytea, bytes bigint)
     RETURNS void
     LANGUAGE plpgsql
-    SET plan_cache_mode = auto
 AS $$
 BEGIN
-    PERFORM xet.usage_add(o.owner, 0, 0, 0, $3)
-       FROM unnest(ARRAY[int8send(xet.hub_files_of($1)), $2]) AS o(owner)
-      WHERE o.owner IS NOT NULL;
+    PERFORM xet.usage_count(xet.hub_files_of($1), $2, 0, 0, 0, $3);
 END;
 $$;
 
@@ -245,7 +272,9 @@ BEGIN
     ELSIF writes AND NOT mine THEN
         status := 403;
         code := 'insufficient_scope';
-        message := 'You may read this repository, but not write to it';
+        message := CASE WHEN asked.any_store
+                        THEN 'You may read this repository, but not write to it'
+                        ELSE 'The token is for another repository' END;
 
     ELSE
         id := r.id;
@@ -279,7 +308,7 @@ AS $$
 BEGIN
     IF NOT xet.hub_may(asked, asked.owner, NULL) THEN
         RETURN xet.hub_says(403, 'insufficient_scope',
-            'You may not create a repository in this name space');
+            xet.hub_why_not(asked.any_store));
     END IF;
 
     IF EXISTS (SELECT FROM xet.hub_repos h
@@ -299,7 +328,8 @@ $$;
 
 
 -- Creates a repo with its initial commit, which has the staged files or is
--- empty.  The status is 409 if the repo exists.  upload is a random id from the
+-- empty.  The status is 409 if the repo exists, and body is its visibility.
+-- upload is a random id from the
 -- worker, which determines the id of the commit; a retry of the statement gets
 -- the same response.
 
@@ -318,7 +348,7 @@ DECLARE
 BEGIN
     IF NOT xet.hub_may(asked, asked.owner, NULL) THEN
         RETURN xet.hub_says(403, 'insufficient_scope',
-            'You may not create a repository in this name space');
+            xet.hub_why_not(asked.any_store));
     END IF;
 
     INSERT INTO xet.hub_repos AS r (kind, owner, name, private)
@@ -335,6 +365,8 @@ BEGIN
                                  THEN 200 ELSE 409 END,
                             'repo_exists',
                             'You already created this repository',
+                            body => CASE WHEN there.private THEN 'private'
+                                         ELSE 'public' END,
                             more => there.more);
     END IF;
 
@@ -498,7 +530,7 @@ BEGIN
 
     IF NOT xet.hub_may(asked, to_owner, NULL) THEN
         RETURN xet.hub_says(403, 'insufficient_scope',
-            'You may not create a repository in this name space');
+            xet.hub_why_not(asked.any_store));
     END IF;
 
     -- the second of two concurrent renames no longer finds the old name; a
@@ -525,8 +557,8 @@ BEGIN
 
     IF others AND admin IS NOT TRUE THEN
         RETURN xet.hub_says(403, 'insufficient_scope',
-            'Only a token with the scope admin may make a repository'
-            ' public or private');
+            'Only a token with the scope admin may move a private repository'
+            ' to another name space');
     END IF;
 
     IF EXISTS (SELECT FROM xet.hub_repos h

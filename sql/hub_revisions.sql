@@ -15,6 +15,7 @@ AS $$
                 WHERE c.repo_id = $1
                   AND c.oid >= decode(rpad(d.text, 40, '0'), 'hex')
                   AND c.oid <= decode(rpad(d.text, 40, 'f'), 'hex')
+                ORDER BY c.oid
                 LIMIT 2) c;
 $$;
 
@@ -31,6 +32,42 @@ AS $$
 $$;
 
 
+-- Returns the names in xet.hub_refs that a revision may mean; the name with the
+-- lowest n counts.
+
+CREATE FUNCTION xet.hub_ref_names(rev text)
+    RETURNS TABLE (n integer, name text)
+    LANGUAGE sql IMMUTABLE ROWS 2
+AS $$
+    SELECT w.n, w.name
+      FROM (VALUES (1, CASE WHEN $1 = 'HEAD' THEN 'heads/main'
+                            WHEN $1 LIKE 'HEAD/%' THEN NULL
+                            WHEN $1 LIKE 'refs/heads/%' OR $1 LIKE 'refs/tags/%'
+                            THEN substr($1, 6)
+                            WHEN $1 LIKE 'refs/%' OR $1 = 'refs' THEN NULL
+                            ELSE 'heads/' || $1 END),
+                   (2, CASE WHEN split_part($1, '/', 1)
+                                 NOT IN ('HEAD', 'refs')
+                            THEN 'tags/' || $1 END)) AS w(n, name);
+$$;
+
+
+-- Returns the commit with this id.  PostgreSQL inlines this function into the
+-- calling statement.  Of the indexes, only that of ids gives this order: a plan
+-- made for an empty table would otherwise read all commits of the repo.
+
+CREATE FUNCTION xet.hub_commit_of(repo bigint, oid bytea)
+    RETURNS SETOF xet.hub_commits
+    LANGUAGE sql STABLE ROWS 1
+AS $$
+    SELECT c.*
+      FROM xet.hub_commits c
+     WHERE c.repo_id = $1 AND c.oid >= $2 AND c.oid <= $2
+     ORDER BY c.oid
+     LIMIT 1;
+$$;
+
+
 -- Returns the commit of a revision, by the table "Revisions" of docs/hub.md.
 -- The first parts of the path after a branch or tag may belong to its name;
 -- the longest existing name counts.
@@ -43,68 +80,57 @@ AS $$
 DECLARE
     parts  text[] := string_to_array(path, '/');
     most   integer := least(coalesce(cardinality(parts), 0), 8);
-    asked  text;
-    line   integer;
-    seq    integer;
+    c      record;
+    l      record;
 BEGIN
     IF rev ~ '^[0-9a-fA-F]{40}(/|$)' THEN
-        SELECT c.line, c.seq, c.oid, c.made_at
-          INTO line, seq, hub_rev.oid, hub_rev.made_at
-          FROM xet.hub_commits c
-         WHERE c.repo_id = $1
-           AND c.oid = CASE WHEN length(rev) = 40
-                            THEN decode(rev, 'hex') END;
+        SELECT k.line, k.seq, k.oid, k.made_at INTO c
+          FROM xet.hub_commit_of($1, CASE WHEN length($2) = 40
+                                          THEN decode($2, 'hex') END) k;
 
-        SELECT * INTO lines, seqs FROM xet.hub_line(repo, line, seq);
-        RETURN;
-    END IF;
+    ELSE
 
-    -- a "/" in rev was sent as %2F, so rev is the whole revision; HEAD is
-    -- also a whole revision, without further parts in the path
+        -- a "/" in rev was sent as %2F, so rev is the whole revision; HEAD is
+        -- also a whole revision, without further parts in the path
 
-    IF rev = 'HEAD' OR strpos(rev, '/') > 0 THEN
-        most := 0;
-    END IF;
+        IF rev = 'HEAD' OR strpos(rev, '/') > 0 THEN
+            most := 0;
+        END IF;
 
-    FOR n IN REVERSE most .. 0 LOOP
-        asked := array_to_string(rev || parts[1 : n], '/');
-
-        SELECT c.line, c.seq, c.oid, c.made_at
-          INTO line, seq, hub_rev.oid, hub_rev.made_at
-          FROM (VALUES (CASE WHEN asked = 'HEAD' THEN 'heads/main'
-                             WHEN asked LIKE 'HEAD/%' THEN NULL
-                             WHEN asked LIKE 'refs/heads/%'
-                                  OR asked LIKE 'refs/tags/%'
-                             THEN substr(asked, 6)
-                             WHEN asked LIKE 'refs/%' OR asked = 'refs'
-                             THEN NULL
-                             ELSE 'heads/' || asked END, 1),
-                       (CASE WHEN split_part(asked, '/', 1)
-                                  NOT IN ('HEAD', 'refs')
-                             THEN 'tags/' || asked END, 2)) AS w(name, n)
-          JOIN xet.hub_refs r ON r.repo_id = $1 AND r.name = w.name
-          JOIN xet.hub_commits c ON c.repo_id = $1 AND c.oid = r.oid
-         ORDER BY w.n
+        SELECT k.line, k.seq, k.oid, k.made_at, a.n INTO c
+          FROM (SELECT i AS n, array_to_string($2 || parts[1 : i], '/') AS rev
+                  FROM generate_series(most, 0, -1) AS i
+                OFFSET 0) a
+         CROSS JOIN LATERAL xet.hub_ref_names(a.rev) w
+         CROSS JOIN LATERAL (SELECT r.oid FROM xet.hub_refs r
+                              WHERE r.repo_id = $1 AND r.name = w.name
+                             OFFSET 0) r
+         CROSS JOIN LATERAL xet.hub_commit_of($1, r.oid) k
+         ORDER BY a.n DESC, w.n
          LIMIT 1;
 
         IF FOUND THEN
-            path := array_to_string(parts[n + 1 :], '/');
-            SELECT * INTO lines, seqs FROM xet.hub_line(repo, line, seq);
-            RETURN;
+            path := array_to_string(parts[c.n + 1 :], '/');
+
+        -- the first digits of an id mean a commit only if no branch or tag
+        -- has this name
+
+        ELSIF rev ~ '^[0-9a-fA-F]{7,39}$' THEN
+            SELECT k.line, k.seq, k.oid, k.made_at INTO c
+              FROM xet.hub_commit_of($1, xet.hub_oid($1, $2)) k;
         END IF;
-    END LOOP;
-
-    -- the first digits of an id mean a commit only if no branch or tag has
-    -- this name
-
-    IF rev ~ '^[0-9a-fA-F]{7,39}$' THEN
-        SELECT c.line, c.seq, c.oid, c.made_at
-          INTO line, seq, hub_rev.oid, hub_rev.made_at
-          FROM xet.hub_commits c
-         WHERE c.repo_id = $1 AND c.oid = xet.hub_oid(repo, rev);
-
-        SELECT * INTO lines, seqs FROM xet.hub_line(repo, line, seq);
     END IF;
+
+    IF c.oid IS NULL THEN
+        RETURN;
+    END IF;
+
+    l := xet.hub_line(repo, c.line, c.seq);
+
+    lines := l.lines;
+    seqs := l.seqs;
+    oid := c.oid;
+    made_at := c.made_at;
 END;
 $$;
 
@@ -120,16 +146,31 @@ CREATE FUNCTION xet.hub_open(asked xet.hub_asked, writes boolean, rev text,
     OUT made_at timestamptz)
     LANGUAGE plpgsql STABLE
 AS $$
+DECLARE
+    f  record;
+    c  record;
 BEGIN
-    SELECT f.* INTO status, code, message, more, id, private, uploads
-      FROM xet.hub_find(asked, writes) f;
+    f := xet.hub_find(asked, writes);
+
+    status := f.status;
+    code := f.code;
+    message := f.message;
+    more := f.more;
+    id := f.id;
+    private := f.private;
+    uploads := f.uploads;
 
     IF status <> 200 OR rev IS NULL THEN
         RETURN;
     END IF;
 
-    SELECT c.* INTO path, lines, seqs, oid, made_at
-      FROM xet.hub_rev(id, rev, path) c;
+    c := xet.hub_rev(id, rev, path);
+
+    path := c.path;
+    lines := c.lines;
+    seqs := c.seqs;
+    oid := c.oid;
+    made_at := c.made_at;
 
     IF oid IS NULL THEN
         status := 404;
@@ -433,7 +474,7 @@ BEGIN
 
     SELECT c.* INTO base
       FROM xet.hub_refs f
-      JOIN xet.hub_commits c ON c.repo_id = f.repo_id AND c.oid = f.oid
+     CROSS JOIN LATERAL xet.hub_commit_of(f.repo_id, f.oid) c
      WHERE f.repo_id = r.id AND f.name = ref;
 
     IF base.oid IS NULL THEN
@@ -527,8 +568,7 @@ BEGIN
     END IF;
 
     WHILE got < most AND octet_length(body) < 65536 LOOP
-        SELECT h.* INTO k
-          FROM xet.hub_commits h WHERE h.repo_id = r.id AND h.oid = at;
+        SELECT h.* INTO k FROM xet.hub_commit_of(r.id, at) h;
 
         EXIT WHEN NOT FOUND;
 
@@ -545,8 +585,7 @@ BEGIN
         got := got + 1;
     END LOOP;
 
-    at := (SELECT h.oid FROM xet.hub_commits h
-            WHERE h.repo_id = r.id AND h.oid = at);
+    at := (SELECT h.oid FROM xet.hub_commit_of(r.id, at) h);
 
     IF at IS NULL OR got = most THEN
         RETURN xet.hub_says(200, NULL, total, body || ']', encode(at, 'hex'));
@@ -558,9 +597,7 @@ BEGIN
             UNION ALL
             SELECT p.parent, w.n + 1
               FROM w
-             CROSS JOIN LATERAL (SELECT h.parent FROM xet.hub_commits h
-                                  WHERE h.repo_id = r.id AND h.oid = w.oid
-                                  LIMIT 1) p
+             CROSS JOIN LATERAL xet.hub_commit_of(r.id, w.oid) p
              WHERE w.n < most - got
         )
         SELECT encode(w.oid, 'hex') INTO more

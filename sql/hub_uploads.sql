@@ -17,6 +17,7 @@ AS $$
 DECLARE
     repos  bigint[];
     files  bigint[];
+    hides  boolean;
     place  text;
     n      bigint;
 BEGIN
@@ -37,17 +38,21 @@ BEGIN
     -- the join with xet.hub_repos skips other repos: an issuer of tokens may
     -- have chosen a name like "_hub/1" for a repo that is not on the Hub
 
-    DELETE FROM xet.repo_files rf
-     USING unnest(repos, files) AS d(repo_id, file_id), xet.repos r,
-           xet.files f, xet.hub_repos h
-     WHERE rf.repo_id = d.repo_id AND rf.file_id = d.file_id
-       AND NOT rf.kept
-       AND r.id = d.repo_id AND f.id = d.file_id
-       AND h.store = CASE WHEN r.name ~ '^_hub/[0-9]{1,18}$'
-                          THEN substr(r.name, 6)::bigint END
-       AND NOT EXISTS (SELECT FROM xet.hub_paths p
-                        WHERE p.repo_id = h.id
-                          AND p.hash = xet.hub_hash(f.hash));
+    WITH gone AS (
+        DELETE FROM xet.repo_files rf
+         USING unnest(repos, files) AS d(repo_id, file_id), xet.repos r,
+               xet.files f, xet.hub_repos h
+         WHERE rf.repo_id = d.repo_id AND rf.file_id = d.file_id
+           AND NOT rf.kept
+           AND r.id = d.repo_id AND f.id = d.file_id
+           AND h.store = CASE WHEN r.name ~ '^_hub/[0-9]{1,18}$'
+                              THEN substr(r.name, 6)::bigint END
+           AND NOT EXISTS (SELECT FROM xet.hub_paths p
+                            WHERE p.repo_id = h.id
+                              AND p.hash = xet.hub_hash(f.hash))
+        RETURNING coalesce(rf.public_file, rf.listed_file) AS shown
+    )
+    SELECT bool_or(g.shown IS NOT NULL) INTO hides FROM gone g;
 
     DELETE FROM xet.hub_loose l
      USING unnest(repos, files) AS d(repo_id, file_id)
@@ -80,6 +85,10 @@ BEGIN
     LOOP
         PERFORM xet.repo_delete(place);
     END LOOP;
+
+    IF hides THEN
+        PERFORM xet.hidings_add();
+    END IF;
 
     RETURN n;
 END;
@@ -152,6 +161,30 @@ AS $$
       LEFT JOIN (SELECT DISTINCT h.size FROM unnest($3) AS h(size)) t
              ON t.size = w.size
      WHERE t.size IS NULL;
+$$;
+
+
+-- Returns the file .gitignore of a revision, and the name in xet.repos that it
+-- belongs to; no row if the revision has no such file, or an empty one.
+
+CREATE FUNCTION xet.hub_ignores(asked xet.hub_asked, rev text)
+    RETURNS TABLE (store text, hash bytea)
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    r  record;
+BEGIN
+    r := xet.hub_open(asked, true, rev, '');
+
+    IF r.status <> 200 THEN
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    SELECT r.uploads, xet.hub_hash(h.hash)
+      FROM xet.hub_at(r.id, r.lines, r.seqs, '.gitignore') h
+     WHERE h.size > 0;
+END;
 $$;
 
 
@@ -268,8 +301,9 @@ END;
 $$;
 
 
--- Drops the staged rows of an abandoned commit, and the files of a repo that
--- was not created.  A commit in progress locks its staged rows
+-- Drops the staged rows of an abandoned commit.  If the commit was to create a
+-- repo, also drops the files that were uploaded for this repo
+-- (xet.hub_nursery()).  A commit in progress locks its staged rows
 -- (xet.hub_whole()): this function either runs before that commit, or finds no
 -- rows.  bytes is the number of bytes that were read in vain, from a file whose
 -- SHA-256 was being computed for the commit.
@@ -376,11 +410,12 @@ AS $$
 #variable_conflict use_column
 DECLARE
     repo  bigint;
+    file  bigint;
     ids   bigint[];
 BEGIN
     SELECT r.id INTO repo FROM xet.repos r WHERE r.name = $1;
 
-    SELECT array_agg(DISTINCT f.id) INTO ids
+    SELECT array_agg(DISTINCT f.id ORDER BY f.id) INTO ids
       FROM unnest($2) AS u(sha256)
      CROSS JOIN LATERAL (SELECT c.id, c.proven
                            FROM xet.hub_claimed(repo, u.sha256) c
@@ -391,16 +426,10 @@ BEGIN
         RETURN;
     END IF;
 
-    UPDATE xet.repo_files rf SET kept = true
-      FROM (SELECT k.repo_id, k.file_id
-              FROM unnest(ids) AS u(id)
-             CROSS JOIN LATERAL (SELECT k.repo_id, k.file_id
-                                   FROM xet.repo_files k
-                                  WHERE k.repo_id = repo AND k.file_id = u.id
-                                    AND NOT k.kept
-                                    FOR UPDATE) k
-             ORDER BY u.id) d
-     WHERE rf.repo_id = d.repo_id AND rf.file_id = d.file_id;
+    FOREACH file IN ARRAY ids LOOP
+        UPDATE xet.repo_files rf SET kept = true
+         WHERE rf.repo_id = repo AND rf.file_id = file AND NOT rf.kept;
+    END LOOP;
 
     RETURN QUERY
     SELECT u.sha256
@@ -410,7 +439,8 @@ BEGIN
                           LIMIT 1) f
      WHERE (f.proven = u.sha256 OR ($3 AND f.proven IS NULL))
        AND EXISTS (SELECT FROM xet.repo_files k
-                    WHERE k.repo_id = repo AND k.file_id = f.id AND k.kept)
+                    WHERE k.repo_id = repo AND k.file_id = f.id AND k.kept
+                   OFFSET 0)
      ORDER BY u.i;
 END;
 $$;
@@ -428,11 +458,12 @@ AS $$
 #variable_conflict use_column
 DECLARE
     repo  bigint;
+    file  bigint;
     ids   bigint[];
 BEGIN
     SELECT r.id INTO repo FROM xet.repos r WHERE r.name = $1;
 
-    SELECT array_agg(DISTINCT f.id) INTO ids
+    SELECT array_agg(DISTINCT f.id ORDER BY f.id) INTO ids
       FROM unnest($2) AS u(sha256)
      CROSS JOIN LATERAL (SELECT c.id, c.proven
                            FROM xet.hub_claimed(repo, u.sha256) c
@@ -443,15 +474,10 @@ BEGIN
         RETURN;
     END IF;
 
-    UPDATE xet.hub_loose l SET since = now()
-      FROM (SELECT k.repo_id, k.file_id
-              FROM unnest(ids) AS u(id)
-             CROSS JOIN LATERAL (SELECT k.repo_id, k.file_id
-                                   FROM xet.hub_loose k
-                                  WHERE k.repo_id = repo AND k.file_id = u.id
-                                    FOR UPDATE) k
-             ORDER BY u.id) d
-     WHERE l.repo_id = d.repo_id AND l.file_id = d.file_id;
+    FOREACH file IN ARRAY ids LOOP
+        UPDATE xet.hub_loose l SET since = now()
+         WHERE l.repo_id = repo AND l.file_id = file;
+    END LOOP;
 
     RETURN QUERY
     SELECT u.i::integer - 1
@@ -461,37 +487,6 @@ BEGIN
                           LIMIT 1) f
      WHERE f.proven = u.sha256;
 END;
-$$;
-
-
--- Records the SHA-256 that a shard claims for its files in the repo that the
--- shard was uploaded to.  LATERAL with a LIMIT makes any plan look up each
--- file by its hash.
-
-CREATE FUNCTION xet.hub_claim(repo bigint, hashes bytea[], sha256 bytea[])
-    RETURNS void
-    LANGUAGE sql
-AS $$
-    INSERT INTO xet.hub_loose AS l (repo_id, file_id)
-    SELECT DISTINCT $1, f.id
-      FROM unnest($2) AS u(hash)
-     CROSS JOIN LATERAL (SELECT f.id FROM xet.files f
-                          WHERE f.hash = u.hash
-                          LIMIT 1) f
-     ORDER BY f.id
-    ON CONFLICT ON CONSTRAINT hub_loose_pkey
-       DO UPDATE SET since = excluded.since;
-
-    UPDATE xet.repo_files rf SET sha256 = d.sha256
-      FROM (SELECT f.id, u.sha256
-              FROM unnest($2, $3) AS u(hash, sha256)
-             CROSS JOIN LATERAL (SELECT f.id FROM xet.files f
-                                  WHERE f.hash = u.hash
-                                  LIMIT 1) f
-             WHERE u.sha256 IS NOT NULL
-             ORDER BY f.id) d
-     WHERE rf.repo_id = $1 AND rf.file_id = d.id
-       AND rf.sha256 IS DISTINCT FROM d.sha256;
 $$;
 
 
@@ -532,14 +527,20 @@ $$;
 
 CREATE FUNCTION xet.hub_claims_bad(repo bigint, upload bytea)
     RETURNS text
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql STABLE
 AS $$
+DECLARE
+    bad  text;
+BEGIN
     SELECT CASE WHEN f.hash IS NULL AND o.size IS DISTINCT FROM 0
-                THEN o.path || ' was not uploaded to this repository'
+                THEN o.path || ' was not uploaded to this repository, or has'
+                     ' changed during the upload'
                 WHEN f.proven <> o.sha256 OR o.size = 0
                 THEN o.path || ' does not have the SHA-256 named in the commit'
-                ELSE o.path || ' does not have the size named in the commit'
+                ELSE o.path || ' does not have the size named in the commit: it'
+                     ' may have changed during the upload'
                 END
+      INTO bad
       FROM xet.hub_staged_ops($2) o
       LEFT JOIN LATERAL (SELECT * FROM xet.hub_claimed($1, o.sha256)
                           LIMIT 1) f ON true
@@ -549,6 +550,9 @@ AS $$
                      OR f.proven <> o.sha256 END
      ORDER BY o.n
      LIMIT 1;
+
+    RETURN bad;
+END;
 $$;
 
 
@@ -556,14 +560,17 @@ $$;
 -- caller must read these files now; until then, other requests do not get them.
 -- Returns no row if all are proven.  Otherwise returns one row with a status:
 -- 400 or 429 and an error, or 202 if other requests are reading all remaining
--- files; after 202, the caller must retry.
+-- files; after 202, the caller must retry.  The files are in the order of their
+-- registration, so that neighbours are in the same xorbs; packed is the size of
+-- a file's terms, 0 if they are not in its row.
 --
 -- A file is read once, whatever SHA-256 is claimed for it: the computed
 -- SHA-256 is then known for all repos.  An owner for whom too many bytes were
 -- read in vain has to wait for the next day.
 
 CREATE FUNCTION xet.hub_claims(store text, upload bytea, subject bytea)
-    RETURNS TABLE (status integer, message text, hash bytea, sha256 bytea)
+    RETURNS TABLE (status integer, message text, hash bytea, sha256 bytea,
+                   size bigint, packed integer)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -638,11 +645,19 @@ BEGIN
     END IF;
 
     RETURN QUERY
-    SELECT DISTINCT 200, NULL::text, f.hash, o.sha256
-      FROM xet.hub_staged_ops($2) o
-     CROSS JOIN LATERAL (SELECT * FROM xet.hub_claimed(repo, o.sha256)
-                          LIMIT 1) f
-     WHERE o.op = 2 AND o.size IS DISTINCT FROM 0 AND f.id = ANY (mine);
+    SELECT 200, NULL::text, c.hash, c.sha256, k.size,
+           coalesce(octet_length(k.packed), 0)
+      FROM (SELECT DISTINCT f.id, f.hash, o.sha256
+              FROM xet.hub_staged_ops($2) o
+             CROSS JOIN LATERAL (SELECT * FROM xet.hub_claimed(repo, o.sha256)
+                                  LIMIT 1) f
+             WHERE o.op = 2 AND o.size IS DISTINCT FROM 0
+               AND f.id = ANY (mine)
+            OFFSET 0) c
+     CROSS JOIN LATERAL (SELECT * FROM xet.files k
+                          WHERE k.id = c.id
+                         OFFSET 0) k
+     ORDER BY c.id;
 
     IF NOT FOUND THEN
         status := 202;
@@ -652,41 +667,82 @@ END;
 $$;
 
 
--- Records the SHA-256 that a server has computed from the bytes of a file.  It
--- is proven for all repos that have the file.  If the repo "store" has claimed
--- another SHA-256, the claim was false and is replaced.  The size of the file
--- is then added to the bytes that were read in vain for the owner who is
--- recorded in xet.hub_proofs.  Returns true if the claim was true; without a
--- repo, returns false.
+-- Records the SHA-256 that a server has computed from the bytes of files.
+-- They are proven for all repos that have the files.  If the repo "store" has
+-- claimed another SHA-256 for a file, the claim was false and is replaced.  The
+-- size of the file is then added to the bytes that were read in vain for the
+-- owner who is recorded in xet.hub_proofs.  Returns the number of true claims;
+-- without a repo, returns NULL.
 
-CREATE FUNCTION xet.hub_proven(store text, file bytea, digest bytea)
-    RETURNS boolean
+CREATE FUNCTION xet.hub_proven(store text, files bytea[], digests bytea[])
+    RETURNS bigint
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    id    bigint;
-    good  boolean;
-    p     xet.hub_proofs;
+    place  bigint;
+    ids    bigint[];
+    lies   bigint[];
+    n      bigint;
 BEGIN
-    PERFORM xet.file_prove(file, digest);
+    PERFORM xet.files_prove(files, digests);
 
-    SELECT f.id INTO id
-      FROM xet.files f WHERE f.hash = $2;
+    SELECT r.id INTO place FROM xet.repos r WHERE r.name = $1;
 
-    UPDATE xet.repo_files rf SET sha256 = digest
-     WHERE rf.repo_id = (SELECT r.id FROM xet.repos r WHERE r.name = $1)
-       AND rf.file_id = id
-       AND rf.sha256 IS DISTINCT FROM digest;
+    SELECT array_agg(f.id ORDER BY f.id) INTO ids
+      FROM unnest(files) AS u(hash)
+     CROSS JOIN LATERAL (SELECT f.id FROM xet.files f
+                          WHERE f.hash = u.hash
+                          LIMIT 1) f;
 
-    good := NOT FOUND AND store IS NOT NULL;
+    SELECT array_agg(rf.file_id) INTO lies
+      FROM unnest(files, digests) AS u(hash, digest)
+     CROSS JOIN LATERAL (SELECT f.id FROM xet.files f
+                          WHERE f.hash = u.hash
+                          LIMIT 1) f
+     CROSS JOIN LATERAL (SELECT w.* FROM xet.repo_files w
+                          WHERE w.file_id = f.id AND w.repo_id = place
+                         OFFSET 0) rf
+     WHERE rf.sha256 IS DISTINCT FROM u.digest;
 
-    DELETE FROM xet.hub_proofs h WHERE h.file_id = id RETURNING h.* INTO p;
+    IF lies IS NOT NULL THEN
 
-    IF NOT good AND p.owner IS NOT NULL THEN
-        PERFORM xet.hub_vain_add(p.owner, p.size);
+        -- all sessions lock the rows in the same order; otherwise two sessions
+        -- could deadlock
+
+        PERFORM FROM xet.repo_files rf
+          WHERE rf.repo_id = place AND rf.file_id = ANY (lies)
+          ORDER BY rf.file_id
+            FOR UPDATE;
+
+        UPDATE xet.repo_files rf SET sha256 = d.digest
+          FROM (SELECT f.id, u.digest
+                  FROM unnest(files, digests) AS u(hash, digest)
+                 CROSS JOIN LATERAL (SELECT f.id FROM xet.files f
+                                      WHERE f.hash = u.hash
+                                      LIMIT 1) f
+                OFFSET 0) d
+         WHERE rf.repo_id = place AND rf.file_id = d.id AND d.id = ANY (lies);
     END IF;
 
-    RETURN good;
+    IF store IS NULL THEN
+        lies := ids;
+    END IF;
+
+    WITH read AS (
+        DELETE FROM xet.hub_proofs h WHERE h.file_id = ANY (ids) RETURNING h.*
+    )
+    SELECT count(xet.hub_vain_add(v.owner, v.bytes)) INTO n
+      FROM (SELECT p.owner, sum(p.size)::bigint AS bytes
+              FROM read p
+             WHERE p.file_id = ANY (lies)
+             GROUP BY p.owner
+             ORDER BY p.owner
+            OFFSET 0) v;
+
+    RETURN CASE WHEN store IS NOT NULL
+                THEN coalesce(cardinality(ids), 0)
+                     - coalesce(cardinality(lies), 0)
+           END;
 END;
 $$;
 

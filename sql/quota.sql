@@ -65,29 +65,43 @@ CREATE FUNCTION xet.usage_add(owner bytea, stored bigint, logical bigint,
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
-DECLARE
-    row_id bigint;
 BEGIN
     IF $2 = 0 AND $3 = 0 AND $4 = 0 AND $5 = 0 THEN
         RETURN;
     END IF;
 
-    SELECT u.id INTO row_id
-      FROM xet.usage u
+    UPDATE xet.usage AS u
+       SET stored = u.stored + $2, logical = u.logical + $3,
+           files = u.files + $4, metadata = u.metadata + $5
      WHERE u.owner = $1
-     ORDER BY u.id
-     LIMIT 1
-       FOR NO KEY UPDATE SKIP LOCKED;
+       AND u.id = (SELECT l.id FROM xet.usage l
+                    WHERE l.owner = $1
+                    ORDER BY l.id
+                    LIMIT 1
+                      FOR NO KEY UPDATE SKIP LOCKED);
 
-    IF row_id IS NULL THEN
+    IF NOT FOUND THEN
         INSERT INTO xet.usage (owner, stored, logical, files, metadata)
         VALUES ($1, $2, $3, $4, $5);
+    END IF;
+END;
+$$;
 
-    ELSE
-        UPDATE xet.usage AS u
-           SET stored = u.stored + $2, logical = u.logical + $3,
-               files = u.files + $4, metadata = u.metadata + $5
-         WHERE u.owner = $1 AND u.id = row_id;
+
+-- Adds to the sums of a repo and of a subject, each of which may be NULL.
+
+CREATE FUNCTION xet.usage_count(repo bigint, subject bytea, stored bigint,
+    logical bigint, files bigint, metadata bigint DEFAULT 0)
+    RETURNS void
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF repo IS NOT NULL THEN
+        PERFORM xet.usage_add(int8send($1), $3, $4, $5, $6);
+    END IF;
+
+    IF subject IS NOT NULL THEN
+        PERFORM xet.usage_add($2, $3, $4, $5, $6);
     END IF;
 END;
 $$;

@@ -16,27 +16,27 @@ AS $$
 DECLARE
     found_id bigint;
 BEGIN
-    FOR i IN 1 .. 4 LOOP
-        SELECT r.id INTO found_id FROM xet.repos r WHERE r.name = $1;
-
-        IF found_id IS NULL AND $1 LIKE '\_hub/%' THEN
-            RAISE EXCEPTION 'the repo was deleted' USING ERRCODE = 'XT006';
-        END IF;
-
-        IF found_id IS NULL THEN
-            INSERT INTO xet.repos (name) VALUES ($1) ON CONFLICT DO NOTHING;
-            SELECT r.id INTO found_id FROM xet.repos r WHERE r.name = $1;
-        END IF;
+    FOR i IN 1 .. 8 LOOP
+        SELECT r.id INTO found_id
+          FROM (SELECT r.id,
+                       pg_advisory_xact_lock_shared(hashtext('xet.repos'),
+                                                    hashint8(r.id))
+                  FROM xet.repos r
+                 WHERE r.name = $1
+                OFFSET 0) r;
 
         IF found_id IS NOT NULL THEN
-            PERFORM pg_advisory_xact_lock_shared(hashtext('xet.repos'),
-                                                 hashint8(found_id));
-
             PERFORM FROM xet.repos r WHERE r.id = found_id FOR KEY SHARE;
 
             IF FOUND THEN
                 RETURN found_id;
             END IF;
+
+        ELSIF $1 LIKE '\_hub/%' THEN
+            RAISE EXCEPTION 'the repo was deleted' USING ERRCODE = 'XT006';
+
+        ELSE
+            INSERT INTO xet.repos (name) VALUES ($1) ON CONFLICT DO NOTHING;
         END IF;
     END LOOP;
 
@@ -64,13 +64,13 @@ BEGIN
      USING xet.repos r, xet.files f
      WHERE r.name = $1 AND f.hash = $2
        AND rf.repo_id = r.id AND rf.file_id = f.id
-    RETURNING rf.public_file INTO gone;
+    RETURNING coalesce(rf.public_file, rf.listed_file) AS shown INTO gone;
 
     IF NOT FOUND THEN
         RETURN false;
     END IF;
 
-    IF gone.public_file IS NOT NULL THEN
+    IF gone.shown IS NOT NULL THEN
         PERFORM xet.hide();
     END IF;
 

@@ -28,7 +28,7 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     owns  boolean[];
-    noise text := md5(gen_random_uuid()::text || gen_random_uuid()::text);
+    noise text;
 BEGIN
     IF proof IS NULL OR wide IS NULL OR any_repo IS NULL OR repo IS NULL THEN
         RETURN;
@@ -40,6 +40,8 @@ BEGIN
           FROM xet.xorb_slices(xorbs, starts, ends, true) s;
         RETURN;
     END IF;
+
+    noise := md5(gen_random_uuid()::text || gen_random_uuid()::text);
 
     WITH wanted AS MATERIALIZED (
         SELECT w.hash, w.s, w.e, w.n
@@ -131,13 +133,14 @@ $$;
 
 CREATE FUNCTION xet.shard_batches(last xet.staged)
     RETURNS SETOF xet.staged
-    LANGUAGE sql
+    LANGUAGE plpgsql
 AS $$
-    SELECT b.*
-      FROM (SELECT s.* FROM xet.staged s WHERE s.upload = ($1).upload
-            UNION ALL
-            SELECT ($1).*) b
-     ORDER BY b.seq;
+BEGIN
+    RETURN QUERY
+    SELECT s.* FROM xet.staged s WHERE s.upload = last.upload ORDER BY s.seq;
+
+    RETURN NEXT last;
+END;
 $$;
 
 
@@ -151,16 +154,13 @@ $$;
 -- the last row has no hash, but the arguments of the next call.
 --
 -- Files are looked up 256 at a time, so that a call does not look up all files
--- of a large batch.  For the settings see xet.shard_known().
+-- of a large batch.
 
 CREATE FUNCTION xet.shard_suspects(hashes bytea[], packed bytea[],
     from_file bigint, done bigint)
     RETURNS TABLE (hash bytea, copy_id integer, stored_size bigint, file bigint,
                    xorb bigint)
     LANGUAGE plpgsql STABLE PARALLEL SAFE
-    SET enable_seqscan = off
-    SET enable_nestloop = off
-    SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -171,6 +171,12 @@ DECLARE
     used     bigint[] := '{}';
     more     boolean := false;
 BEGIN
+    IF cardinality($1) = 1
+       AND NOT EXISTS (SELECT FROM xet.files f WHERE f.hash = $1[1])
+    THEN
+        RETURN;
+    END IF;
+
     WHILE first < cardinality($1) AND NOT more LOOP
 
         FOR suspect IN
@@ -178,10 +184,11 @@ BEGIN
               FROM unnest($1[first + 1 : first + 256],
                           $2[first + 1 : first + 256])
                      WITH ORDINALITY AS b(hash, packed, n)
-              JOIN xet.files f ON f.hash = b.hash
-             WHERE f.hash = ANY ($1[first + 1 : first + 256])
-               AND (f.packed IS NULL OR b.packed IS NULL
-                    OR f.packed <> b.packed)
+             CROSS JOIN LATERAL (SELECT f.id, f.packed FROM xet.files f
+                                  WHERE f.hash = b.hash
+                                 OFFSET 0) f
+             WHERE f.packed IS NULL OR b.packed IS NULL
+                OR f.packed <> b.packed
              ORDER BY b.n
         LOOP
             IF suspect.place > $3 THEN
@@ -204,6 +211,10 @@ BEGIN
         first := first + 256;
     END LOOP;
 
+    IF used = '{}' THEN
+        RETURN;
+    END IF;
+
     RETURN QUERY
     SELECT x.hash, x.copy_id, x.stored_size, NULL::bigint, NULL::bigint
       FROM xet.xorbs x
@@ -224,20 +235,21 @@ $$;
 -- segments and references.
 
 CREATE FUNCTION xet.shard_mend(serials bigint[], hashes bytea[],
-    counts bigint[], packed bytea[])
-    RETURNS TABLE (serial bigint, id bigint)
+    counts bigint[], packed bytea[], OUT fresh bigint[], OUT ids bigint[])
     LANGUAGE plpgsql
 AS $$
-#variable_conflict use_column
 DECLARE
-    ids  bigint[];
+    damaged  bigint[];
 BEGIN
+    fresh := '{}';
+    ids := '{}';
+
     IF NOT EXISTS (SELECT FROM xet.xorbs x WHERE x.damaged_at IS NOT NULL) THEN
         RETURN;
     END IF;
 
     SELECT array_agg(l.id)
-      INTO ids
+      INTO damaged
       FROM (SELECT f.id
               FROM xet.files f
              WHERE f.hash = ANY ($2)
@@ -248,116 +260,194 @@ BEGIN
              ORDER BY f.id
                FOR NO KEY UPDATE) l;
 
-    DELETE FROM xet.terms t WHERE t.file_id = ANY (ids);
-    DELETE FROM xet.file_xorbs fx WHERE fx.file_id = ANY (ids);
+    DELETE FROM xet.terms t WHERE t.file_id = ANY (damaged);
+    DELETE FROM xet.file_xorbs fx WHERE fx.file_id = ANY (damaged);
 
-    RETURN QUERY
-    UPDATE xet.files AS f SET packed = b.packed, term_count = b.n
-      FROM (SELECT DISTINCT ON (u.hash) u.*
-              FROM unnest($1, $2, $3, $4) AS u(serial, hash, n, packed)
-             ORDER BY u.hash, u.serial) b
-     WHERE f.hash = b.hash AND f.id = ANY (ids)
-    RETURNING b.serial, f.id;
+    WITH mended AS (
+        UPDATE xet.files AS f SET packed = b.packed, term_count = b.n
+          FROM (SELECT DISTINCT ON (u.hash) u.*
+                  FROM unnest($1, $2, $3, $4) AS u(serial, hash, n, packed)
+                 ORDER BY u.hash, u.serial) b
+         WHERE f.hash = b.hash AND f.id = ANY (damaged)
+        RETURNING b.serial, f.id
+    )
+    SELECT coalesce(array_agg(m.serial), '{}'), coalesce(array_agg(m.id), '{}')
+      INTO fresh, ids
+      FROM mended m;
 END;
 $$;
 
 
--- Inserts the new files of one batch, and returns their serials and ids.  If a
--- file occurs twice, its first entry counts.  held: set if the files are added
--- to no repo, so that the store holds them.
+-- Inserts the new files of one batch, and returns their serials, their ids, and
+-- the digests that the batch claims for them.  If a file occurs twice, its
+-- first entry counts.  held: set if the files are added to no repo, so that the
+-- store holds them.
+--
+-- This and the next functions run for each upload, however small: so they are
+-- in PL/pgSQL, which keeps plans, and each row of a table is looked up by
+-- LATERAL with OFFSET 0, so that a plan made for an empty table stays right.
 
 CREATE FUNCTION xet.shard_files(serials bigint[], hashes bytea[],
     sizes bigint[], sha256 bytea[], counts bigint[], packed bytea[],
-    held boolean)
-    RETURNS TABLE (serial bigint, id bigint)
-    LANGUAGE sql
-AS $$
-    WITH first AS MATERIALIZED (
-        SELECT DISTINCT ON (f.hash) f.*
-          FROM unnest($1, $2, $3, $4, $5, $6)
-                 AS f(serial, hash, size, sha256, n, packed)
-         ORDER BY f.hash, f.serial
-    ), new AS (
-        INSERT INTO xet.files (hash, size, sha256, term_count, packed, held)
-        SELECT f.hash, f.size, f.sha256, f.n, f.packed, $7
-          FROM first f
-         ORDER BY f.hash
-        ON CONFLICT DO NOTHING
-        RETURNING id, hash
-    )
-    SELECT f.serial, n.id FROM new n JOIN first f ON f.hash = n.hash;
-$$;
-
-
--- Locks the known files of one batch until the commit, which excludes the
--- collector and deletions.  If "held" is set, also sets the held flag of the
--- files, so that they stay in use without a repo.  Raises XT003 if a file was
--- deleted since it was looked up.  For the settings see xet.shard_known().
-
-CREATE FUNCTION xet.shard_stay(hashes bytea[], held boolean)
-    RETURNS void
+    held boolean, OUT fresh bigint[], OUT ids bigint[], OUT claims bytea[])
     LANGUAGE plpgsql
-    SET enable_seqscan = off
-    SET enable_nestloop = off
-    SET enable_mergejoin = off
 AS $$
-DECLARE
-    ids  bigint[];
 BEGIN
-    SELECT coalesce(array_agg(l.id), '{}') INTO ids
-      FROM (SELECT f.id
-              FROM xet.files f
-             WHERE f.hash = ANY ($1)
-             ORDER BY f.id
-               FOR KEY SHARE) l;
+    IF cardinality(hashes) = 1 THEN
+        INSERT INTO xet.files AS f (hash, size, sha256, term_count, packed,
+                                    held)
+        VALUES ($2[1], $3[1], $4[1], $5[1], $6[1], $7)
+        ON CONFLICT DO NOTHING
+        RETURNING $1, ARRAY[f.id], $4 INTO fresh, ids, claims;
 
-    IF cardinality(ids) < (SELECT count(DISTINCT h) FROM unnest($1) AS h) THEN
-        RAISE EXCEPTION 'a file of the shard was deleted in the meantime'
-              USING ERRCODE = 'XT003';
+    ELSE
+        WITH first AS MATERIALIZED (
+            SELECT DISTINCT ON (f.hash) f.*
+              FROM unnest($1, $2, $3, $4, $5, $6)
+                     AS f(serial, hash, size, sha256, n, packed)
+             ORDER BY f.hash, f.serial
+        ), new AS (
+            INSERT INTO xet.files AS f (hash, size, sha256, term_count, packed,
+                                        held)
+            SELECT w.hash, w.size, w.sha256, w.n, w.packed, $7
+              FROM first w
+            ON CONFLICT DO NOTHING
+            RETURNING f.id, f.hash
+        )
+        SELECT array_agg(w.serial), array_agg(n.id), array_agg(w.sha256)
+          INTO fresh, ids, claims
+          FROM new n JOIN first w ON w.hash = n.hash;
     END IF;
 
-    IF $2 THEN
-        UPDATE xet.files f SET held = true
-         WHERE f.id = ANY (ids) AND NOT f.held;
+    IF ids IS NULL THEN
+        fresh := '{}';
+        ids := '{}';
+        claims := '{}';
     END IF;
 END;
 $$;
 
 
--- Completes known files from one batch: sets missing digests, and adds the
--- files to the repo, if a repo is given.  Returns the number of new entries in
--- the repo.  A row that needs no change is not updated.
---
--- The plan may be made while xet.files is empty, when any scan of the table
--- looks cheap; the same shard then fills the table.  So the settings leave
--- only one plan: files are looked up in the index, and the result is joined by
--- a hash table.
+-- Locks files until the commit, which excludes the collector and deletions.
+-- Raises XT003 if a file was deleted since it was looked up.  The ids are in
+-- order: otherwise two shards could deadlock.
 
-CREATE FUNCTION xet.shard_known(hashes bytea[], sha256 bytea[], repo bigint,
-    subject bytea)
-    RETURNS bigint
-    LANGUAGE sql
-    SET enable_seqscan = off
-    SET enable_nestloop = off
-    SET enable_mergejoin = off
+CREATE FUNCTION xet.shard_stay(ids bigint[])
+    RETURNS void
+    LANGUAGE plpgsql
 AS $$
-    UPDATE xet.files f SET sha256 = d.sha256
-      FROM (SELECT DISTINCT ON (h.hash) h.hash, h.sha256
-              FROM unnest($1, $2) WITH ORDINALITY AS h(hash, sha256, n)
-             WHERE h.sha256 IS NOT NULL
-             ORDER BY h.hash, h.n) d
-     WHERE f.hash = ANY ($1) AND f.hash = d.hash AND f.sha256 IS NULL;
+BEGIN
+    IF cardinality(ids)
+       > (SELECT count(*)
+            FROM (SELECT FROM unnest($1) AS u(id)
+                   CROSS JOIN LATERAL (SELECT FROM xet.files f
+                                        WHERE f.id = u.id
+                                          AND f.hash IS NOT NULL
+                                       OFFSET 0 FOR KEY SHARE) f) k)
+    THEN
+        RAISE EXCEPTION 'a file of the shard was deleted in the meantime'
+              USING ERRCODE = 'XT003';
+    END IF;
+END;
+$$;
 
-    WITH added AS (
-        INSERT INTO xet.repo_files (repo_id, file_id, subject)
-        SELECT $3, f.id, sha256($4)
-          FROM xet.files f
-         WHERE f.hash = ANY ($1) AND $3 IS NOT NULL
-         ORDER BY f.id
-        ON CONFLICT DO NOTHING
-        RETURNING 1
-    )
-    SELECT count(*) FROM added;
+
+-- Locks the files of one batch, some of which are known.  If "held" is set,
+-- also sets the held flag of the files, so that they stay in use without a
+-- repo.  Sets the digests of files that have none.  Returns the ids of all
+-- files of the batch, and the digests that the batch claims for them.
+
+CREATE FUNCTION xet.shard_known(hashes bytea[], sha256 bytea[], held boolean,
+    OUT ids bigint[], OUT claims bytea[])
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    old  record;
+BEGIN
+    SELECT array_agg(f.id ORDER BY f.id), array_agg(h.sha256 ORDER BY f.id)
+      INTO ids, claims
+      FROM (SELECT DISTINCT ON (u.hash) u.hash, u.sha256
+              FROM unnest($1, $2) WITH ORDINALITY AS u(hash, sha256, n)
+             ORDER BY u.hash, u.sha256 IS NULL, u.n) h
+      LEFT JOIN LATERAL (SELECT f.id FROM xet.files f
+                          WHERE f.hash = h.hash
+                         OFFSET 0) f ON true;
+
+    PERFORM xet.shard_stay(ids);
+
+    IF $3 THEN
+        UPDATE xet.files f SET held = true
+         WHERE f.id = ANY (ids) AND NOT f.held;
+    END IF;
+
+    -- a row that needs no change is not updated
+
+    FOR old IN
+        SELECT u.id, u.sha256
+          FROM unnest(ids, claims) AS u(id, sha256)
+         CROSS JOIN LATERAL (SELECT FROM xet.files f
+                              WHERE f.id = u.id AND f.sha256 IS NULL
+                             OFFSET 0) f
+         WHERE u.sha256 IS NOT NULL
+    LOOP
+        UPDATE xet.files AS f SET sha256 = old.sha256
+         WHERE f.id = old.id AND f.sha256 IS NULL;
+    END LOOP;
+END;
+$$;
+
+
+-- Adds the files of one batch to a repo, and returns the number of new entries.
+-- If the repo is of the Hub, records the SHA-256 that the shard claims for the
+-- files in this repo, and notes them for xet.hub_sweep(): no commit has them
+-- yet.
+
+CREATE FUNCTION xet.shard_place(repo bigint, ids bigint[], claims bytea[],
+    subject bytea, hub boolean)
+    RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    n  bigint;
+    f  record;
+BEGIN
+    INSERT INTO xet.repo_files (repo_id, file_id, subject, sha256)
+    SELECT $1, u.id, sha256($4), CASE WHEN $5 THEN u.sha256 END
+      FROM unnest($2, $3) AS u(id, sha256)
+     ORDER BY u.id
+    ON CONFLICT DO NOTHING;
+
+    GET DIAGNOSTICS n = ROW_COUNT;
+
+    IF NOT hub THEN
+        RETURN n;
+    END IF;
+
+    INSERT INTO xet.hub_loose AS l (repo_id, file_id)
+    SELECT $1, u.id FROM unnest($2) AS u(id) ORDER BY u.id
+    ON CONFLICT ON CONSTRAINT hub_loose_pkey
+       DO UPDATE SET since = excluded.since;
+
+    IF n = cardinality(ids) THEN
+        RETURN n;
+    END IF;
+
+    FOR f IN SELECT u.id, u.sha256
+               FROM unnest($2, $3) AS u(id, sha256)
+              CROSS JOIN LATERAL (SELECT rf.sha256 FROM xet.repo_files rf
+                                   WHERE rf.repo_id = $1
+                                     AND rf.file_id = u.id
+                                  OFFSET 0) rf
+              WHERE u.sha256 IS NOT NULL
+                AND rf.sha256 IS DISTINCT FROM u.sha256
+              ORDER BY u.id
+    LOOP
+        UPDATE xet.repo_files AS rf SET sha256 = f.sha256
+         WHERE rf.repo_id = $1 AND rf.file_id = f.id;
+    END LOOP;
+
+    RETURN n;
+END;
 $$;
 
 
@@ -407,46 +497,71 @@ $$;
 -- of the new files, and returns the used chunks of each xorb.
 
 CREATE FUNCTION xet.shard_terms(new_serials bigint[], new_ids bigint[],
-    serials bigint[], packed bytea[])
-    RETURNS TABLE (xorb_id bigint, chunks int4multirange)
+    serials bigint[], packed bytea[], OUT ids bigint[],
+    OUT ranges int4multirange[])
     LANGUAGE plpgsql
 AS $$
-#variable_conflict use_column
 DECLARE
-    ids    bigint[];
-    ranges int4multirange[];
+    one    CONSTANT boolean := cardinality(packed) = 1
+                               AND coalesce(length(packed[1]) = 52, false);
     moved  bigint;
+    id     bigint;
+    used   int4multirange;
 BEGIN
-    WITH used AS MATERIALIZED (
-        SELECT f.serial, t.xorb, t.copy_id, range_agg(t.chunks) AS chunks
-          FROM unnest(serials, packed) AS f(serial, packed),
-               xet.packed_terms(f.packed) t
-         GROUP BY 1, 2, 3
-    ), locked AS MATERIALIZED (
-        SELECT x.id, x.hash, x.copy_id, x.damaged_at
-          FROM (SELECT DISTINCT u.xorb FROM used u) u
+    IF one THEN
+        SELECT x.id, int4multirange(t.chunks),
+               (t.copy_id <> xet.le4(x.copy_id)
+                OR x.damaged_at IS NOT NULL)::integer
+          INTO id, used, moved
+          FROM xet.packed_terms($4[1]) t
          CROSS JOIN LATERAL (SELECT x.* FROM xet.xorbs x
-                              WHERE x.hash = u.xorb
+                              WHERE x.hash = t.xorb
                              OFFSET 0
-                                FOR KEY SHARE) x
-    ), refs AS (
-        INSERT INTO xet.file_xorbs AS fx (file_id, xorb_id, chunks)
-        SELECT n.id, l.id, u.chunks
-          FROM used u
-          JOIN unnest(new_serials, new_ids) AS n(serial, id)
-            ON n.serial = u.serial
-          JOIN locked l ON l.hash = u.xorb AND xet.le4(l.copy_id) = u.copy_id
-        ON CONFLICT (file_id, xorb_id)
-           DO UPDATE SET chunks = fx.chunks + excluded.chunks
-    )
-    SELECT array_agg(l.id), array_agg(u.chunks),
-           count(*) FILTER (WHERE u.copy_id <> xet.le4(l.copy_id)
-                                  OR l.damaged_at IS NOT NULL)
-      INTO ids, ranges, moved
-      FROM used u
-      LEFT JOIN locked l ON l.hash = u.xorb;
+                                FOR KEY SHARE) x;
 
-    IF array_position(ids, NULL) IS NOT NULL THEN
+        ids := ARRAY[id];
+        ranges := ARRAY[used];
+
+    ELSE
+        WITH used AS MATERIALIZED (
+            SELECT f.serial, t.xorb, t.copy_id, range_agg(t.chunks) AS chunks
+              FROM unnest($3, $4) AS f(serial, packed),
+                   xet.packed_terms(f.packed) t
+             GROUP BY 1, 2, 3
+        ), locked AS MATERIALIZED (
+            SELECT x.id, x.hash, x.copy_id, x.damaged_at
+              FROM (SELECT DISTINCT u.xorb FROM used u) u
+             CROSS JOIN LATERAL (SELECT x.* FROM xet.xorbs x
+                                  WHERE x.hash = u.xorb
+                                 OFFSET 0
+                                    FOR KEY SHARE) x
+        ), refs AS (
+            INSERT INTO xet.file_xorbs AS fx (file_id, xorb_id, chunks)
+            SELECT n.id, l.id, u.chunks
+              FROM used u
+              JOIN unnest($1, $2) AS n(serial, id) ON n.serial = u.serial
+              JOIN locked l
+                ON l.hash = u.xorb AND xet.le4(l.copy_id) = u.copy_id
+            ON CONFLICT (file_id, xorb_id)
+               DO UPDATE SET chunks = fx.chunks + excluded.chunks
+        )
+        SELECT array_agg(k.id), array_agg(k.chunks), sum(k.moved)
+          INTO ids, ranges, moved
+          FROM (SELECT l.id, range_agg(c) AS chunks,
+                       count(*) FILTER (WHERE u.copy_id <> xet.le4(l.copy_id)
+                                              OR l.damaged_at IS NOT NULL)
+                           AS moved
+                  FROM used u
+                  LEFT JOIN locked l ON l.hash = u.xorb
+                 CROSS JOIN unnest(u.chunks) AS c
+                 GROUP BY l.id) k;
+    END IF;
+
+    IF ids IS NULL THEN
+        ids := '{}';
+        ranges := '{}';
+
+    ELSIF array_position(ids, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'a xorb of the shard is not stored'
               USING ERRCODE = 'XT001';
     END IF;
@@ -456,10 +571,12 @@ BEGIN
               USING ERRCODE = 'XT003';
     END IF;
 
-    RETURN QUERY
-    SELECT u.id, range_agg(c)
-      FROM unnest(ids, ranges) AS u(id, chunks), unnest(u.chunks) AS c
-     GROUP BY u.id;
+    IF one AND serials[1] = ANY (new_serials) THEN
+        INSERT INTO xet.file_xorbs AS fx (file_id, xorb_id, chunks)
+        VALUES ($2[array_position($1, $3[1])], ids[1], ranges[1])
+        ON CONFLICT (file_id, xorb_id)
+           DO UPDATE SET chunks = fx.chunks + excluded.chunks;
+    END IF;
 END;
 $$;
 
@@ -471,20 +588,23 @@ $$;
 CREATE FUNCTION xet.shard_had(xorbs bigint[], chunks int4multirange[],
     subject bytea)
     RETURNS void
-    LANGUAGE sql
+    LANGUAGE plpgsql
 AS $$
+BEGIN
     INSERT INTO xet.xorb_subjects AS o (xorb_id, subject, chunks)
     SELECT u.id, sha256($3), u.chunks
       FROM (SELECT u.id, range_agg(c) AS chunks
               FROM unnest($1, $2) AS u(id, chunks), unnest(u.chunks) AS c
              GROUP BY u.id
             OFFSET 0) u
-     WHERE NOT EXISTS (SELECT FROM xet.xorb_subjects h
-                        WHERE h.xorb_id = u.id AND h.subject = sha256($3)
-                          AND h.chunks @> u.chunks)
+      LEFT JOIN LATERAL (SELECT h.chunks FROM xet.xorb_subjects h
+                          WHERE h.xorb_id = u.id AND h.subject = sha256($3)
+                         OFFSET 0) h ON true
+     WHERE h.chunks IS NULL OR NOT h.chunks @> u.chunks
      ORDER BY u.id
-    ON CONFLICT (xorb_id, subject)
+    ON CONFLICT ON CONSTRAINT xorb_subjects_pkey
        DO UPDATE SET chunks = o.chunks + excluded.chunks;
+END;
 $$;
 
 
@@ -513,7 +633,7 @@ DECLARE
     new_ids     bigint[] := '{}';
     xorb_ids    bigint[] := '{}';
     ranges      int4multirange[] := '{}';
-    fresh       record;
+    f           record;
     used        record;
     b           xet.staged;
     last        xet.staged;
@@ -538,7 +658,7 @@ BEGIN
 
     IF $2 > 0 AND (SELECT count(*)
                      FROM (SELECT FROM xet.staged s
-                            WHERE s.upload = $1
+                            WHERE s.upload = $1 AND s.seq < $2
                             ORDER BY s.seq
                               FOR UPDATE) s) <> $2
     THEN
@@ -555,9 +675,6 @@ BEGIN
 
     IF NOT $16 THEN
         repo_row := xet.repo_row($17);
-
-        PERFORM pg_advisory_xact_lock_shared(hashtext('xet.repos'),
-                                             hashint8(repo_row));
     END IF;
 
     last := ROW($1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
@@ -573,65 +690,76 @@ BEGIN
     -- insert all files first: the terms of a file may be in an earlier batch
     -- than its row
 
-    FOR b IN SELECT s.* FROM xet.shard_batches(last) s LOOP
-        SELECT coalesce(array_agg(f.serial), '{}') AS serials,
-               coalesce(array_agg(f.id), '{}') AS ids
-          INTO fresh
-          FROM xet.shard_files(b.serials, b.hashes, b.sizes, b.sha256,
-                               b.counts, b.packed, $16) f;
+    FOR i IN 0 .. $2 LOOP
+        b := last;
 
-        new_serials := new_serials || fresh.serials;
-        new_ids := new_ids || fresh.ids;
-
-        IF cardinality(fresh.ids) < cardinality(b.hashes) THEN
-            PERFORM xet.shard_stay(b.hashes, $16);
+        IF i < $2 THEN
+            SELECT s.* INTO b FROM xet.staged s
+             WHERE s.upload = $1 AND s.seq = i;
         END IF;
 
-        SELECT coalesce(array_agg(f.serial), '{}') AS serials,
-               coalesce(array_agg(f.id), '{}') AS ids
-          INTO fresh
-          FROM xet.shard_mend(b.serials, b.hashes, b.counts, b.packed) f;
+        f := xet.shard_files(b.serials, b.hashes, b.sizes, b.sha256, b.counts,
+                             b.packed, $16);
 
-        new_serials := new_serials || fresh.serials;
-        new_ids := new_ids || fresh.ids;
+        new_serials := new_serials || f.fresh;
+        new_ids := new_ids || f.ids;
 
-        inserted := inserted + xet.shard_known(b.hashes, b.sha256, repo_row,
-                                       $18);
+        IF cardinality(f.ids) < cardinality(b.hashes) THEN
+            f := xet.shard_mend(b.serials, b.hashes, b.counts, b.packed);
 
-        IF NOT $16 AND $17 LIKE '\_hub/%' THEN
-            PERFORM xet.hub_claim(repo_row, b.hashes, b.sha256);
+            new_serials := new_serials || f.fresh;
+            new_ids := new_ids || f.ids;
+
+            f := xet.shard_known(b.hashes, b.sha256, $16);
+        END IF;
+
+        IF repo_row IS NOT NULL AND f.ids <> '{}' THEN
+            inserted := inserted + xet.shard_place(repo_row, f.ids, f.claims,
+                                                   $18, $17 LIKE '\_hub/%');
         END IF;
     END LOOP;
 
-    FOR b IN SELECT s.* FROM xet.shard_batches(last) s LOOP
-        SELECT array_agg(t.xorb_id) AS ids, array_agg(t.chunks) AS chunks
-          INTO used
-          FROM xet.shard_terms(new_serials, new_ids,
-                               b.serials || b.seg_serials,
-                               b.packed || b.seg_packed) t;
+    FOR i IN 0 .. $2 LOOP
+        b := last;
+
+        IF i < $2 THEN
+            SELECT s.* INTO b FROM xet.staged s
+             WHERE s.upload = $1 AND s.seq = i;
+        END IF;
+
+        used := xet.shard_terms(new_serials, new_ids,
+                                b.serials || b.seg_serials,
+                                b.packed || b.seg_packed);
 
         xorb_ids := xorb_ids || used.ids;
-        ranges := ranges || used.chunks;
+        ranges := ranges || used.ranges;
 
         -- insert only segments of new files: a known file keeps its segments
 
-        INSERT INTO xet.terms (file_id, first_offset, end_offset, packed)
-        SELECT n.id, t.first_offset, t.end_offset, t.packed
-          FROM unnest(b.seg_serials, b.seg_firsts, b.seg_ends, b.seg_packed)
-                 AS t(serial, first_offset, end_offset, packed)
-          JOIN unnest(new_serials, new_ids) AS n(serial, id)
-            ON n.serial = t.serial;
+        IF b.seg_serials <> '{}' THEN
+            INSERT INTO xet.terms (file_id, first_offset, end_offset, packed)
+            SELECT n.id, t.first_offset, t.end_offset, t.packed
+              FROM unnest(b.seg_serials, b.seg_firsts, b.seg_ends,
+                          b.seg_packed)
+                     AS t(serial, first_offset, end_offset, packed)
+              JOIN unnest(new_serials, new_ids) AS n(serial, id)
+                ON n.serial = t.serial;
+        END IF;
 
         -- all shards insert chunks in the same order; otherwise two shards
         -- could deadlock
 
-        INSERT INTO xet.chunks (hash, xorb_id, idx)
-        SELECT c.hash, x.id, min(c.idx)
-          FROM unnest(b.chunks, b.xorbs, b.indexes) AS c(hash, xorb, idx)
-          JOIN xet.xorbs x ON x.hash = c.xorb
-         GROUP BY c.hash, x.id
-         ORDER BY c.hash, x.id
-        ON CONFLICT DO NOTHING;
+        IF b.chunks <> '{}' THEN
+            INSERT INTO xet.chunks (hash, xorb_id, idx)
+            SELECT c.hash, x.id, min(c.idx)
+              FROM unnest(b.chunks, b.xorbs, b.indexes) AS c(hash, xorb, idx)
+             CROSS JOIN LATERAL (SELECT x.id FROM xet.xorbs x
+                                  WHERE x.hash = c.xorb
+                                 OFFSET 0) x
+             GROUP BY c.hash, x.id
+             ORDER BY c.hash, x.id
+            ON CONFLICT DO NOTHING;
+        END IF;
     END LOOP;
 
     IF NOT $16 AND $18 IS NOT NULL THEN

@@ -125,18 +125,28 @@ AS $$
 $$;
 
 
--- Records that callers lose the right to chunks of a repo, and makes clients
--- forget them.  The row is locked until the commit, so this call comes last in
--- a transaction.
+-- Records that callers lose the right to chunks of a repo: shards in flight are
+-- checked again.  The row is locked until the commit, so this call comes last
+-- in a transaction.
 
-CREATE FUNCTION xet.hide()
+CREATE FUNCTION xet.hidings_add()
     RETURNS void
     LANGUAGE sql
     SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT xet.clients_forget();
     UPDATE xet.hidings SET number = number + 1;
+$$;
+
+
+-- Does the same, and makes clients forget the chunks.
+
+CREATE FUNCTION xet.hide()
+    RETURNS void
+    LANGUAGE sql
+AS $$
+    SELECT xet.clients_forget();
+    SELECT xet.hidings_add();
 $$;
 
 

@@ -171,36 +171,19 @@ $$;
 
 
 -- Records that a repo and a subject have sent all of a xorb.  Returns true if
--- the repo or the subject had not sent it before.  Without a repo, records
--- only xorbs of one chunk, for the subject.
+-- the repo or the subject had not sent it before.  Without a repo, only xorbs
+-- of one chunk are recorded, for the subject.
 
-CREATE FUNCTION xet.xorb_brought(xorb bytea, any_repo boolean, repo text,
-    subject bytea)
+CREATE FUNCTION xet.xorb_brought(xorb bigint, repo bigint, subject bytea)
     RETURNS boolean
     LANGUAGE plpgsql
 AS $$
-#variable_conflict use_variable
 DECLARE
-    xorb_row bigint;
-    repo_row bigint;
     inserted boolean := false;
 BEGIN
-    IF any_repo IS NULL OR repo IS NULL OR any_repo AND subject IS NULL THEN
-        RETURN false;
-    END IF;
-
-    SELECT x.id INTO xorb_row
-      FROM xet.xorbs x
-     WHERE x.hash = xorb
-       AND (NOT any_repo OR x.chunk_count = 1);
-
-    IF xorb_row IS NULL THEN
-        RETURN false;
-    END IF;
-
     IF subject IS NOT NULL THEN
         INSERT INTO xet.xorb_subjects AS o (xorb_id, subject, chunks)
-        SELECT xorb_row, sha256(subject), '{[0,)}'
+        VALUES (xorb, sha256($3), '{[0,)}')
         ON CONFLICT ON CONSTRAINT xorb_subjects_pkey
            DO UPDATE SET chunks = excluded.chunks
                    WHERE o.chunks <> excluded.chunks;
@@ -208,11 +191,8 @@ BEGIN
         inserted := FOUND;
     END IF;
 
-    IF NOT any_repo THEN
-        repo_row := xet.repo_row(repo);
-
-        INSERT INTO xet.xorb_repos (xorb_id, repo_id)
-        VALUES (xorb_row, repo_row)
+    IF repo IS NOT NULL THEN
+        INSERT INTO xet.xorb_repos (xorb_id, repo_id) VALUES (xorb, repo)
         ON CONFLICT DO NOTHING;
 
         inserted := inserted OR FOUND;
@@ -289,8 +269,10 @@ CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
 AS $$
 #variable_conflict use_variable
 DECLARE
-    new_id  bigint;
-    brought boolean;
+    new_id   bigint;
+    old_id   bigint;
+    single   boolean := length(chunk_hashes) = 32;
+    repo_row bigint;
 BEGIN
     IF any_repo IS NULL OR repo IS NULL THEN
         RAISE EXCEPTION 'a xorb has no repo' USING ERRCODE = '22004';
@@ -308,9 +290,11 @@ BEGIN
         EXIT WHEN new_id IS NOT NULL;
 
         PERFORM xet.xorb_advertised(ARRAY[xorb]);
-        PERFORM FROM xet.xorbs x
-          WHERE x.hash = xorb
-            FOR KEY SHARE;
+
+        SELECT x.id, x.chunk_count = 1 INTO old_id, single
+          FROM xet.xorbs x
+         WHERE x.hash = xorb
+           FOR KEY SHARE;
 
         EXIT WHEN FOUND;
     END LOOP;
@@ -319,41 +303,59 @@ BEGIN
     -- been collected in the meantime, with its file.  The check follows the
     -- insert, which may have waited for that collection.
 
-    IF new_id IS NOT NULL AND EXISTS (
-           SELECT FROM xet.gc_copies g
-            WHERE g.hash = xorb AND g.copy_id = xorb_put.copy_id)
-    THEN
-        RAISE EXCEPTION 'the copy was removed in the meantime'
-              USING ERRCODE = '40XT1';
-    END IF;
-
     IF new_id IS NOT NULL THEN
-        INSERT INTO xet.chunks (hash, xorb_id, idx)
-        SELECT substring(chunk_hashes FROM 32 * i + 1 FOR 32), new_id, min(i)
-          FROM unnest(eligible) AS i
-         GROUP BY 1
-         ORDER BY 1
-        ON CONFLICT DO NOTHING;
+        IF EXISTS (SELECT FROM xet.gc_copies g
+                    WHERE g.hash = xorb AND g.copy_id = xorb_put.copy_id)
+        THEN
+            RAISE EXCEPTION 'the copy was removed in the meantime'
+                  USING ERRCODE = '40XT1';
+        END IF;
+
+        IF eligible <> '{}' THEN
+            INSERT INTO xet.chunks (hash, xorb_id, idx)
+            SELECT substring(chunk_hashes FROM 32 * i + 1 FOR 32), new_id,
+                   min(i)
+              FROM unnest(eligible) AS i
+             GROUP BY 1
+             ORDER BY 1
+            ON CONFLICT DO NOTHING;
+        END IF;
     END IF;
 
-    brought := xet.xorb_brought(xorb, any_repo, repo, subject);
-
-    IF new_id IS NOT NULL THEN
-        INSERT INTO xet.charges (xorb_id, repo_id, subject, bytes)
-        VALUES (new_id, CASE WHEN NOT any_repo THEN xet.repo_row(repo) END,
-                sha256(subject), stored_size);
-
-        PERFORM xet.quota_hold(any_repo, repo, subject, stored_size, 0);
+    IF NOT any_repo THEN
+        repo_row := xet.repo_row(repo);
     END IF;
 
-    -- if the row has this copy id, this call has inserted it, or an earlier try
-    -- of the same call
+    inserted := (NOT any_repo OR single)
+                AND xet.xorb_brought(coalesce(new_id, old_id), repo_row,
+                                     subject);
 
-    RETURN QUERY
-    SELECT x.copy_id, x.stored_size, x.digest, x.damaged_at IS NULL,
-           x.copy_id = xorb_put.copy_id OR NOT any_repo AND brought
-      FROM xet.xorbs x
-     WHERE x.hash = xorb;
+    IF new_id IS NULL THEN
+
+        -- if the row has this copy id, an earlier try of this call has
+        -- inserted it
+
+        RETURN QUERY
+        SELECT x.copy_id, x.stored_size, x.digest, x.damaged_at IS NULL,
+               x.copy_id = xorb_put.copy_id OR NOT any_repo AND inserted
+          FROM xet.xorbs x
+         WHERE x.hash = xorb;
+
+        RETURN;
+    END IF;
+
+    INSERT INTO xet.charges (xorb_id, repo_id, subject, bytes)
+    VALUES (new_id, repo_row, sha256(subject), stored_size);
+
+    PERFORM xet.quota_hold(any_repo, repo, subject, stored_size, 0);
+
+    the_copy_id := copy_id;
+    the_size := stored_size;
+    the_digest := digest;
+    intact := true;
+    inserted := true;
+
+    RETURN NEXT;
 END;
 $$;
 
@@ -784,23 +786,36 @@ CREATE FUNCTION xet.chunk_find(chunk bytea, wide boolean, any_repo boolean,
     RETURNS TABLE (hash bytea, chunk_count integer, raw_size bigint,
                    stored_size bigint, hashes bytea, raw_ends bytea,
                    recorded boolean, copy_id integer, seen bytea)
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 64
 AS $$
+#variable_conflict use_variable
+BEGIN
+
+    -- most queries are misses; without repos there is nothing to hide
+
+    IF any_repo AND NOT EXISTS (SELECT FROM xet.chunks c
+                                 WHERE c.hash = ANY (ARRAY[chunk])
+                                 ORDER BY c.hash)
+    THEN
+        RETURN;
+    END IF;
+
+    RETURN QUERY
     WITH me AS MATERIALIZED (
         SELECT coalesce((SELECT r.id FROM xet.repos r
                           WHERE r.name = repo), -1) AS repo_id,
-               sha256(chunk_find.subject) AS subject,
+               sha256(subject) AS subject,
                wide IS NOT NULL AND any_repo IS NOT NULL
                    AND repo IS NOT NULL AS given
     ), found AS MATERIALIZED (
         (SELECT c.xorb_id, c.idx FROM xet.chunks c
-          WHERE c.hash = ANY (ARRAY[chunk_find.chunk])
+          WHERE c.hash = ANY (ARRAY[chunk])
             AND (SELECT me.given FROM me)
           ORDER BY c.hash, c.xorb_id
           LIMIT 16)
         UNION
         (SELECT c.xorb_id, c.idx FROM xet.chunks c
-          WHERE c.hash = ANY (ARRAY[chunk_find.chunk])
+          WHERE c.hash = ANY (ARRAY[chunk])
             AND (SELECT me.given FROM me)
           ORDER BY c.hash DESC, c.xorb_id DESC
           LIMIT 16)
@@ -907,6 +922,7 @@ AS $$
                           WHERE x.id = c.id
                          OFFSET 0) x
      ORDER BY c.n, c.id;
+END;
 $$;
 
 

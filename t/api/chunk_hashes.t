@@ -5,6 +5,8 @@
 # GET v2/file-chunk-hashes: responses match those that the core computes from
 # the terms and chunks of the file.  The unit tests and the oracle (t/oracle)
 # check the core.  Every parameter is tested at its limit and beyond it.
+#
+# "trap N" in names: docs/protocol.md numbers the traps.
 
 use warnings;
 use strict;

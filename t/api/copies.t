@@ -134,7 +134,7 @@ for my $one (@schemes) {
 	}
 }
 
-# uploads of data that other clients have sent, by PUT and by xet put
+# uploads by PUT and by xet put, of data that another client has uploaded
 
 for my $scheme (@schemes) {
 	my $data = mix(++$seed, 300_000);

@@ -265,7 +265,8 @@ is_deeply($r->{headers}{'cache-control'}, [ 'no-store' ],
 $edge->check();
 $edge->remove();
 
-# an old worker keeps files open
+# open_file_cache keeps files of the store open in a worker.  So replace the
+# workers: done() reports such files.
 
 $t->reload();
 $t->done();

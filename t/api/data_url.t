@@ -4,6 +4,8 @@
 
 # Signed xorb URLs: which bytes they return, and that no URL returns unsigned
 # bytes.  HEAD requests for xorbs and files are also tested here.
+#
+# "trap N" in names: docs/protocol.md numbers the traps.
 
 use warnings;
 use strict;

@@ -3,6 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Global dedup: which chunks are known, and the form of a dedup response.
+#
+# "trap N" in names: docs/protocol.md numbers the traps.
 
 use warnings;
 use strict;
@@ -480,8 +482,9 @@ sub blocks {
 		. ' SET plan_cache_mode = force_generic_plan;'
 		. ' PREPARE find AS SELECT *'
 		. ' FROM xet.chunk_find($1, false, $2, $3, $4);'
-		. ' EXPLAIN (ANALYZE, BUFFERS) EXECUTE find'
-		. " (sha256('chunk'), $repo, $subject)");
+		. join(' EXPLAIN (ANALYZE, BUFFERS)', map {
+			" EXECUTE find ($_, $repo, $subject);" }
+			"sha256('plans')", "sha256('chunk')"));
 
 	my ($hit) = $out =~ /Buffers: shared hit=(\d+)/;
 	my ($read) = $out =~ /Buffers: shared [^\n]*read=(\d+)/;

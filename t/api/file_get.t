@@ -162,6 +162,61 @@ is(ask("/api/v1/files/x$none")->{status}, 400, 'no hash');
 is(ask("/api/v2/files/$file->{hash}")->{status}, 404, 'no v2');
 
 # --------------------------------------------------------------------------
+# a file of many pieces: after 8 MiB they are larger
+
+{
+	my @xorbs = map { send_xorb($t, mix(50 + $_, 900_000),
+		scheme => $_ ? 'none' : 'lz4') } 0, 1;
+	my $long = register_file($t, [ map { [ $xorbs[$_ % 2] ] } 1 .. 24 ]);
+	my $r = ask(uri($long));
+
+	is($long->{size}, 21_600_000, 'many pieces: size');
+	ok($r->{body} eq $long->{data}, 'many pieces: bytes');
+
+	$r = ask(uri($long), { Range => 'bytes=5-9999999,10000007-21599990' });
+
+	my @parts = split(/\r\n--[^\r]+\r\n/, $r->{body});
+	s/\A.*?\r\n\r\n//s for @parts;
+
+	is($r->{status}, 206, 'many pieces: two ranges');
+	ok($parts[1] eq substr($long->{data}, 5, 9_999_995),
+		'many pieces: the first range');
+	ok($parts[2] eq substr($long->{data}, 10_000_007, 11_599_984),
+		'many pieces: the second range');
+}
+
+# --------------------------------------------------------------------------
+# a chunk whose compression saves nothing: its LZ4 frame is as long as the
+# chunk
+
+{
+	my $noise = random_bytes(60, 1000);
+	my $chunk = $noise . 'a' x 30;
+	my $frame = pack('V CCC V', 0x184d2204, 0x60, 0x40, 0x82,
+		0x80000000 | 1000) . $noise . pack('V', 11)
+		. "\x1fa\x01\x00\x05\x50aaaaa" . pack('V', 0);
+
+	is(length($frame), length($chunk), 'nothing saved: length');
+
+	my $xorb = make_xorb($chunk, scheme => 'none');
+	my $length = substr(pack('V', length($chunk)), 0, 3);
+
+	$xorb->{bytes} = "\0$length\x01$length$frame";
+
+	my $r = $t->http('POST', "/api/v1/xorbs/default/$xorb->{hash}", {},
+		\$xorb->{bytes});
+
+	is($r->{status}, 200, 'nothing saved: the upload');
+
+	my $plain = send_xorb($t, mix(61, 300_000), scheme => 'none',
+		sizes => [ 70_000 ]);
+	my $three = register_file($t, [ [ $plain ],
+		[ { %$xorb, raw => $chunk } ], [ $plain ] ]);
+
+	ok(ask(uri($three))->{body} eq $three->{data}, 'nothing saved: bytes');
+}
+
+# --------------------------------------------------------------------------
 # requests for one range
 
 my $n = $file->{size};

@@ -506,7 +506,7 @@ ok(wait_for(20, sub { !$t->temp_files() }), 'nothing is left');
 is($t->rows()->{files}, $rows->{files}, 'no file');
 
 $data = random_bytes(++$seed, 20 * $mib);
-$lock = $t->pg_lock('xet.xorbs');
+$lock = $t->pg_lock('xet.chunks');
 
 $c = $t->http_start('PUT', $route, { 'Content-Length' => length($data) },
 	substr($data, 0, $mib));

@@ -186,7 +186,9 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 		[ 'file_open', "xet.file_open(sha256('%s'), 0, false,"
 			. " 'mine')" ],
 		[ 'files_terms', "xet.files_terms(ARRAY[sha256('%s')], 1, 0,"
-			. " false, 'mine')" ])
+			. " false, 'mine')" ],
+		[ 'files_open', "xet.files_open(ARRAY[sha256('%s')], false,"
+			. " 'mine')" ])
 	{
 		my ($name, $statement) = @$_;
 
@@ -252,7 +254,7 @@ for (qw/ none many few /) {
 my %statements = map { $_->{name} => $_->{sql} }
 	@{ module_table('statements') };
 
-for my $name (qw/ file_terms file_open files_terms /) {
+for my $name (qw/ file_terms file_open files_terms files_open /) {
 	for ('', '_all') {
 		my $statement = $statements{"$name$_"};
 		my @params = map { 'NULL' } $statement =~ /\$/g;

@@ -516,6 +516,8 @@ sub over {
 	my ($r, $name, %want) = @_;
 
 	is($r->{status}, 413, "$name: 413") or diag($r->{body});
+	is($r->{reason}, $r->json()->{error}{message},
+		"$name: the reason phrase, which hf_xet prints");
 
 	my $error = eval { $r->json()->{error} } || {};
 

@@ -4,6 +4,8 @@
 
 # Reconstructions: all properties that clients rely on, for complete files and
 # for ranges, in both versions.
+#
+# "trap N" in names: docs/protocol.md numbers the traps.
 
 use warnings;
 use strict;

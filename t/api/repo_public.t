@@ -79,7 +79,8 @@ EOF
 	$t->remove();
 }
 
-# an older snapshot would not see the commit that the command has waited for
+# With another isolation level, an UPDATE that has waited for the commit of a
+# shard would not see this commit, because the snapshot is older: it is refused.
 
 {
 	my ($t) = server("default_transaction_isolation = 'repeatable read'");

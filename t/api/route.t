@@ -5,6 +5,8 @@
 # The router: which paths and methods exist, with and without a version, and
 # after an epoch; the responses for all other paths; long headers; and responses
 # that nginx itself makes.
+#
+# "trap N" in names: docs/protocol.md numbers the traps.
 
 use warnings;
 use strict;
@@ -16,7 +18,7 @@ use lib "$FindBin::Bin/../lib";
 use Test::Xet;
 use Test::Xet::Process qw/ module_table root slurp /;
 
-# trap 43: the buffer sizes that users set in http{}
+# trap 43: the sizes of header buffers in conf/nginx.conf
 
 my ($buffers) = slurp(root() . '/conf/nginx.conf')
 	=~ /^\s*(large_client_header_buffers\s+\d+\s+\w+;)/m
@@ -129,7 +131,7 @@ for my $route (@routes) {
 		is($r->header_value('Content-Encoding'), undef,
 			'trap 30: no coding') if $there;
 
-		# the response is the same with and without an epoch
+		# the response is the same with an epoch, /e17, in the path
 
 		my $other = $t->http($method, $uri =~ s!^/api!/api/e17!r, {},
 			$body);

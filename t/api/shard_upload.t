@@ -4,6 +4,8 @@
 
 # Valid shards in all the forms that clients send.  The test checks what a shard
 # registers, even if it is large, or if many clients send it at the same time.
+#
+# "trap N" in names: docs/protocol.md numbers the traps.
 
 use warnings;
 use strict;

@@ -4,6 +4,8 @@
 
 # Access tokens: which tokens are accepted, who may write, and what a token
 # location mints.  No log ever shows a key or a token.
+#
+# "trap N" in names: docs/protocol.md numbers the traps.
 
 use warnings;
 use strict;
@@ -99,7 +101,14 @@ my $good = token('t1');
 # --------------------------------------------------------------------------
 # which tokens are accepted
 
-is(get($path)->{status}, 401, 'no token');
+{
+	my $r = get($path);
+
+	is($r->{status}, 401, 'no token');
+	is($r->{reason}, $r->json()->{error}{message},
+		'no token: the reason phrase, which hf_xet prints');
+}
+
 like(get($path)->header_value('WWW-Authenticate'), qr/^Bearer /,
 	'no token: WWW-Authenticate');
 is(get($path)->json()->{error}{code}, 'invalid_token', 'no token: code');

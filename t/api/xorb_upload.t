@@ -5,6 +5,8 @@
 # Uploads of valid xorbs, with every form of body and up to the maximum size.
 # The test checks what is stored, and when the response is sent, even if many
 # clients send the same xorb at the same time, or a worker crashes.
+#
+# "trap N" in names: docs/protocol.md numbers the traps.
 
 use warnings;
 use strict;

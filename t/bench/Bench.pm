@@ -16,6 +16,11 @@ package Bench;
 #
 #     XET_BENCH_NET      "host": use the machine's network
 #     XET_BENCH_REPEATS  repetitions, unless the script sets them
+#     XET_BENCH_SECONDS  seconds of each load of wrk, ab or pgbench
+#     XET_BENCH_SHORT    1: one repetition of a tiny size, which takes about a
+#                        second and shows only that the script works
+#     XET_BENCH_QUICK    1: only what bench_row() records
+#     XET_BENCH_JSON     file to which bench_row() appends the results
 #     XET_BENCH_SERVER_CPU, XET_BENCH_LOAD_CPU  0 and 1
 
 use warnings;
@@ -26,6 +31,7 @@ use parent qw/ Exporter /;
 use Cwd qw/ abs_path /;
 use File::Basename qw/ basename dirname /;
 use File::Temp qw/ tempdir /;
+use JSON::PP ();
 use POSIX ();
 use Time::HiRes qw/ time /;
 
@@ -36,18 +42,27 @@ use Test::Xet::Process qw/ build_dir children root slurp spew /;
 
 our @EXPORT = qw/
 	bench_dav_server bench_end bench_files bench_heading bench_note
-	bench_reset bench_server bench_start bench_table
-	cpu_pids cpu_us files_script load_cpu median memory memory_reset need
-	pg_pids pin ratio repeats server_cpu spread wrk wrk_script
+	bench_quick bench_reset bench_row bench_server bench_short
+	bench_start bench_table choose cpu_pids cpu_us files_script load_cpu
+	median memory memory_reset need need_file pg_pids pgbench_length pin
+	ratio repeats seconds server_cpu spread wrk wrk_script
 /;
 
 my @command = map { /[^\w.\/=-]/ ? "'$_'" : $_ } $^X, $0, @ARGV;
 my @arguments = @ARGV;
 my @scratch;
 
+# the programs that a script runs write no rows of their own
+
+my $json = delete $ENV{XET_BENCH_JSON};
+
 sub server_cpu { return $ENV{XET_BENCH_SERVER_CPU} // 0 }
 sub load_cpu { return $ENV{XET_BENCH_LOAD_CPU} // 1 }
-sub repeats { return $ENV{XET_BENCH_REPEATS} || $_[0] || 5 }
+sub bench_short { return $ENV{XET_BENCH_SHORT} ? 1 : 0 }
+sub bench_quick { return $ENV{XET_BENCH_QUICK} && !bench_short() }
+sub choose { return $_[bench_short()] }
+sub repeats { return choose($ENV{XET_BENCH_REPEATS} || $_[0] || 5, 1) }
+sub seconds { return choose($ENV{XET_BENCH_SECONDS} || $_[0], 1) }
 
 # --------------------------------------------------------------------------
 # the environment
@@ -63,7 +78,9 @@ sub bench_start {
 
 	if ($> == 0 && !defined $ENV{XET_BENCH_NET} && have('unshare')) {
 		local $ENV{XET_BENCH_NET} = 'own';
+		local $ENV{XET_BENCH_JSON} = $json;
 
+		delete $ENV{XET_BENCH_JSON} unless defined $json;
 		exec('unshare', '--net', $^X, $0, @arguments)
 			or die "cannot run unshare: $!\n";
 	}
@@ -137,6 +154,17 @@ sub need {
 	return if have($program);
 
 	print "$program is missing (package $package): nothing measured\n";
+	exit(0);
+}
+
+# Like need(), for a file that something else creates.
+
+sub need_file {
+	my ($file, $how) = @_;
+
+	return if -e $file;
+
+	print "$file is missing ($how): nothing measured\n";
 	exit(0);
 }
 
@@ -378,8 +406,18 @@ sub wrk {
 
 	my @before = map { cpu_pids(ref $_ ? @$_ : $_) } @{ $o{pids} || [] };
 
-	my $out = run_wrk('taskset', '-c', load_cpu(), 'wrk', '-t1', "-c$o{c}",
-		"-d$o{s}s", '--timeout', '20s', '-s', "$file", $o{url});
+	my ($d, $out) = choose($o{s}, 60);
+
+	# on SIGINT, wrk reports what it has measured so far
+
+	for my $length (bench_short() ? (0.3, 3, 30) : $d) {
+		$out = run_wrk(bench_short()
+				? (qw/ timeout -s INT /, $length) : (),
+			'taskset', '-c', load_cpu(), 'wrk', '-t1', "-c$o{c}",
+			"-d${d}s", '--timeout', '20s', '-s', "$file", $o{url});
+
+		last unless $out =~ /^BENCH 0 /m;
+	}
 
 	my @after = map { cpu_pids(ref $_ ? @$_ : $_) } @{ $o{pids} || [] };
 
@@ -433,6 +471,14 @@ sub run_wrk {
 	return $out // '';
 }
 
+# Options of pgbench for the length of a run.
+
+sub pgbench_length {
+	my ($seconds) = @_;
+
+	return bench_short() ? ('-t', 20) : ('-T', $seconds);
+}
+
 # --------------------------------------------------------------------------
 # statistics
 
@@ -467,6 +513,28 @@ sub ratio {
 
 	return sprintf('%.2f', median(@$a) / median(@$b));
 }
+
+# Records a result for t/bench/all.pl.  The goal and the last run are compared
+# with its ratio to what $against names, or with its value if it has no ratio.
+# Values and ratios may be lists of measurements, whose medians are
+# recorded.  $better is "less", "more", or undef: then the row has no verdict.
+
+sub bench_row {
+	my ($name, $value, $unit, $against, $ratio, $goal, $better) = @_;
+
+	return unless defined $json;
+
+	my ($v, $r) = map { ref $_ ? median(@$_) : $_ } $value, $ratio;
+
+	open(my $out, '>>', $json) or die "$json: $!\n";
+	syswrite($out, JSON::PP->new()->canonical()->encode({
+		program => basename($0), name => $name, value => figure($v),
+		unit => $unit, against => $against, ratio => figure($r),
+		goal => figure($goal), better => $better }) . "\n");
+	close($out) or die "$json: $!\n";
+}
+
+sub figure { return defined $_[0] ? 0 + sprintf('%.6g', $_[0]) : undef }
 
 sub bench_heading {
 	print "\n== @_\n";

@@ -31,9 +31,9 @@ use Test::Xet;
 use Test::Xet::Process qw/ reap /;
 
 my $repeats = repeats(9);
-my $seconds = 1;
-my $n = 1000;
-my $floods = 20;
+my $seconds = seconds(1);
+my $n = choose(1000, 10);
+my $floods = choose(20, 2);
 
 need('wrk', 'wrk');
 bench_start('reconstructions while others misbehave, one worker');
@@ -44,7 +44,7 @@ my $t = bench_server(connections => 8192,
 	main => "worker_rlimit_nofile 16384;\n",
 	server => 'location = /200 { return 200 "ok"; }')->run();
 
-my (undef, $names) = bench_files($t, 10000, $dir);
+my (undef, $names) = bench_files($t, choose(10000, 100), $dir);
 my $xorb = make_xorb(random_bytes(2, 1 << 20));
 my $path = "/api/v1/xorbs/default/$xorb->{hash}";
 
@@ -59,7 +59,7 @@ my @kinds = (
 	[ 'all', 'all at once', \&all ]
 );
 
-for my $run (0 .. $repeats) {
+for my $run (bench_short() .. $repeats) {
 	for my $kind (@kinds) {
 		my ($name, undef, $abuse) = @$kind;
 
@@ -311,6 +311,10 @@ sub all {
 # --------------------------------------------------------------------------
 
 sub report {
+	bench_row("reconstructions while: $_->[1]", $m{$_->[0]}{'during p99'},
+		'us, p99', 'p99 before', $m{$_->[0]}{'by p99'}, undef, undef)
+		for @kinds;
+
 	bench_heading("8 connections, $repeats runs of $seconds s each, by"
 		. ' turns before and during');
 

@@ -1,7 +1,10 @@
 
 /*
- * Shared code of the benchmarks: CPU time, medians, input files, and data that
- * is the same in each run.
+ * Shared code of the benchmarks: CPU time, medians, input files, data that is
+ * the same in each run, and results for t/bench/all.pl.
+ *
+ * If XET_BENCH_SHORT is set, a program does tiny work, only to show that it
+ * works.  If XET_BENCH_JSON is set, it appends its results to that file.
  */
 
 #ifndef _BENCH_H_INCLUDED_
@@ -12,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -92,6 +96,61 @@ bench_open(const char *name, size_t *len)
     *len = (size_t) st.st_size;
 
     return p;
+}
+
+
+/* Returns the size of the work: full, or tiny. */
+
+static inline size_t
+bench_choose(size_t full, size_t tiny)
+{
+    return getenv("XET_BENCH_SHORT") ? tiny : full;
+}
+
+
+/*
+ * Appends a result.  The ratio compares it with "against"; without a limit,
+ * "against" is NULL.  "better" is "less" or "more".
+ */
+
+#define bench_row(kind, name, value, unit, against, ratio, better)            \
+    bench_append(__FILE__, kind, name, value, unit, against, ratio, better)
+
+static inline void
+bench_append(const char *file, const char *kind, const char *name, double value,
+    const char *unit, const char *against, double ratio, const char *better)
+{
+    FILE        *out;
+    const char  *json, *base;
+
+    json = getenv("XET_BENCH_JSON");
+
+    if (json == NULL) {
+        return;
+    }
+
+    out = fopen(json, "a");
+
+    if (out == NULL) {
+        bench_fail(json);
+    }
+
+    base = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+
+    fprintf(out, "{\"program\":\"%.*s\",\"name\":\"%s%s%s\",\"value\":%.6g,"
+            "\"unit\":\"%s\",\"better\":\"%s\"",
+            (int) strcspn(base, "."), base, kind, *kind ? ", " : "", name,
+            value, unit, better);
+
+    if (against) {
+        fprintf(out, ",\"against\":\"%s\",\"ratio\":%.6g", against, ratio);
+    }
+
+    fprintf(out, "}\n");
+
+    if (fclose(out) != 0) {
+        bench_fail(json);
+    }
 }
 
 

@@ -112,7 +112,11 @@ main(int argc, char **argv)
         done += c->raw_len;
     }
 
-    printf("DECODE %zu %.6f\n", done, bench_cpu() - cpu);
+    cpu = bench_cpu() - cpu;
+
+    printf("DECODE %zu %.6f\n", done, cpu);
+    bench_row("", "decoding chunks", (double) done / 1e6 / cpu, "MB/s", NULL, 0,
+              "more");
 
     xet_codec_destroy(codec);
 

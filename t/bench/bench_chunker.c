@@ -213,8 +213,8 @@ bench_text(uint8_t *data, size_t len, const char *path)
 static void
 bench_run(const char *name, const uint8_t *data, size_t len)
 {
-    double    rate[3][BENCH_RUNS], start;
-    unsigned  i, run;
+    double    rate[3][BENCH_RUNS], median[3], start;
+    unsigned  i, run, runs;
     uint64_t  sum[3];
 
     static const bench_loop_t  loops[] = {
@@ -223,7 +223,9 @@ bench_run(const char *name, const uint8_t *data, size_t len)
         { "xet_chunker_feed", bench_chunker }
     };
 
-    for (run = 0; run < BENCH_RUNS; run++) {
+    runs = (unsigned) bench_choose(BENCH_RUNS, 1);
+
+    for (run = 0; run < runs; run++) {
         for (i = 0; i < 3; i++) {
             start = bench_cpu();
             sum[i] = loops[i].loop(data, len);
@@ -237,23 +239,25 @@ bench_run(const char *name, const uint8_t *data, size_t len)
     }
 
     for (i = 0; i < 3; i++) {
-        qsort(rate[i], BENCH_RUNS, sizeof(double), bench_compare);
+        qsort(rate[i], runs, sizeof(double), bench_compare);
+        median[i] = rate[i][runs / 2];
 
         printf("%-6s %-17s %5.2f (%.2f..%.2f) GB/s", name, loops[i].name,
-               rate[i][BENCH_RUNS / 2], rate[i][0], rate[i][BENCH_RUNS - 1]);
+               median[i], rate[i][0], rate[i][runs - 1]);
 
         if (i) {
-            printf("  %.2f of every byte",
-                   rate[i][BENCH_RUNS / 2] / rate[0][BENCH_RUNS / 2]);
+            printf("  %.2f of every byte", median[i] / median[0]);
         }
 
         if (i == 2) {
-            printf(", %.2f of the loop that skips",
-                   rate[2][BENCH_RUNS / 2] / rate[1][BENCH_RUNS / 2]);
+            printf(", %.2f of the loop that skips", median[2] / median[1]);
         }
 
         printf("\n");
     }
+
+    bench_row("chunks", name, median[2], "GB/s", "the loop that skips",
+              median[2] / median[1], "more");
 }
 
 
@@ -263,7 +267,7 @@ main(int argc, char **argv)
     size_t    len;
     uint8_t  *data;
 
-    len = (argc > 1 ? strtoul(argv[1], NULL, 10) : 64) << 20;
+    len = (argc > 1 ? strtoul(argv[1], NULL, 10) : bench_choose(64, 2)) << 20;
     data = malloc(len ? len : 1);
 
     if (data == NULL || len == 0) {

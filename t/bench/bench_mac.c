@@ -208,7 +208,7 @@ main(void)
     double    start;
     bench_t   b;
     uint8_t   want[32];
-    unsigned  i, k, run;
+    unsigned  i, k, run, runs, loop;
 
     static const bench_way_t  ways[] = {
         { "EVP_Q_mac", bench_once },
@@ -224,16 +224,18 @@ main(void)
     memset(&b, 0, sizeof(bench_t));
 
     ok = bench_init(&b);
+    runs = (unsigned) bench_choose(BENCH_RUNS, 1);
+    loop = (unsigned) bench_choose(BENCH_LOOP, BENCH_LOOP / 20);
 
-    for (run = 0; ok && run < BENCH_RUNS; run++) {
+    for (run = 0; ok && run < runs; run++) {
         for (i = 0; ok && i < sizeof(ways) / sizeof(ways[0]); i++) {
             start = bench_cpu();
 
-            for (k = 0; k < BENCH_LOOP; k++) {
+            for (k = 0; k < loop; k++) {
                 ok &= ways[i].run(&b);
             }
 
-            ns[i][run] = (bench_cpu() - start) * 1e9 / BENCH_LOOP;
+            ns[i][run] = (bench_cpu() - start) * 1e9 / loop;
 
             if (i == 0) {
                 memcpy(want, b.mac, 32);
@@ -248,14 +250,15 @@ main(void)
         return 1;
     }
 
-    printf("HMAC-SHA256 of %d bytes, ns: median (min..max) of %d runs\n",
-           BENCH_TEXT, BENCH_RUNS);
+    printf("HMAC-SHA256 of %d bytes, ns: median (min..max) of %u runs\n",
+           BENCH_TEXT, runs);
 
     for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        qsort(ns[i], BENCH_RUNS, sizeof(double), bench_compare);
+        qsort(ns[i], runs, sizeof(double), bench_compare);
 
         printf("%-26s %6.0f (%.0f..%.0f)\n", ways[i].name,
-               ns[i][BENCH_RUNS / 2], ns[i][0], ns[i][BENCH_RUNS - 1]);
+               ns[i][runs / 2], ns[i][0], ns[i][runs - 1]);
+        bench_row("MAC", ways[i].name, ns[i][runs / 2], "ns", NULL, 0, "less");
     }
 
     return 0;

@@ -127,22 +127,23 @@ bench_bf16(uint8_t *p, size_t n)
 static bench_body_t
 bench_body(bench_fill_pt fill, unsigned scheme)
 {
-    size_t         n, raw_len, total;
+    size_t         n, raw_len, total, size;
     uint8_t       *raw, *h;
     unsigned       used;
     xet_codec_t   *codec;
     bench_body_t   b;
 
+    size = bench_choose(BENCH_SIZE, BENCH_SIZE / 32);
     codec = xet_codec_create(&xet_suite_default);
     raw = malloc(XET_CHUNK_MAX);
-    b.data = malloc(BENCH_SIZE + XET_CHUNK_MAX + XET_XORB_HEADER_LEN);
+    b.data = malloc(size + XET_CHUNK_MAX + XET_XORB_HEADER_LEN);
     b.len = 0;
 
     if (codec == NULL || raw == NULL || b.data == NULL) {
         exit(1);
     }
 
-    for (total = 0; b.len < BENCH_SIZE && total < BENCH_RAW;
+    for (total = 0; b.len < size && total < BENCH_RAW;
          total += raw_len)
     {
         raw_len = 8192 + bench_random() % 57344 + bench_random() % 57344;
@@ -331,6 +332,9 @@ bench_run(const bench_body_t *b, const char *name, size_t piece, size_t runs,
 
     bench_parts(b, &decode, &hash);
 
+    bench_row("verifying a xorb", name, (double) b->len / 1e6 / median, "MB/s",
+              NULL, 0, "more");
+
     printf("%-14s %7u %6.3f %8.0f %9.0f %8.1f %8.1f %8.1f %9ld\n", name,
            (unsigned) info->chunk_count,
            (double) info->stored_size / (double) info->raw_size,
@@ -360,7 +364,8 @@ main(int argc, char *const *argv)
     };
 
     piece = argc > 1 ? (size_t) strtoul(argv[1], NULL, 10) : 65536;
-    runs = argc > 2 ? (size_t) strtoul(argv[2], NULL, 10) : 9;
+    runs = argc > 2 ? (size_t) strtoul(argv[2], NULL, 10)
+                    : bench_choose(9, 1);
 
     if (piece == 0 || runs == 0 || runs > 99
         || (argc > 3 && stat(argv[3], &st) != 0))

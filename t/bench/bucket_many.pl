@@ -30,8 +30,8 @@ use Test::Xet::Process qw/ build_dir /;
 use Test::Xet::S3Fault;
 
 my $repeats = repeats(5);
-my $xorbs = 60;
-my $ms = 20;
+my $xorbs = choose(60, 6);
+my $ms = choose(20, 2);
 my %module = (now => $ENV{XET_TEST_MODULE}
 	// build_dir() . '/nginx/ngx_http_xet_module.so');
 my %cli = (now => build_dir() . '/xet');
@@ -62,7 +62,7 @@ for (@names) {
 	$t{$_}->run();
 }
 
-for my $n (0 .. $repeats) {
+for my $n (bench_short() .. $repeats) {
 	for my $which ($n % 2 ? @names : reverse @names) {
 		my %one = measure($which);
 
@@ -76,6 +76,11 @@ bench_table([ 'ms', @names ], map { my $what = $_;
 	[ $what, map { spread(@{ $m{$what}{$_} }) } @names ] }
 	"shard of $xorbs xorbs", 'dedup answer', "xet gc of $xorbs copies",
 	'- removal of them');
+
+for my $what (sort keys %m) {
+	bench_row("bucket: $what" =~ s/ \d+//r, $m{$what}{now}, 'ms', "a request",
+		median(@{ $m{$what}{now} }) / $ms, undef, 'less');
+}
 
 bench_end($_) for values %t;
 $_->stop() for values %s3;

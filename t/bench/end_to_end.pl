@@ -26,8 +26,10 @@ use Test::Xet;
 use Test::Xet::Real;
 
 my $repeats = repeats(5);
-my $size = 300 << 20;
+my $size = choose(300, 4) << 20;
 
+need_file(Test::Xet::Real::build() . '/venv/bin/python',
+	't/clients/setup.sh');
 bench_start('hf_xet, a file of 300 MiB, two workers', pin => 0);
 bench_note('client', 'hf_xet ' . hf_xet({}, 'version')->{version});
 
@@ -45,12 +47,19 @@ push @cpu, [ 'CPU seconds', 'client', 'nginx', 'PostgreSQL' ];
 push @share, [ 'CPU of the server for 1 of the client', 'upload',
 	'download' ];
 
-for my $where (qw/ tmpfs disk /) {
+for my $where (bench_short() || bench_quick() ? 'tmpfs' : qw/ tmpfs disk /) {
 	my %m = measure($where);
 	my ($up, $down) = @m{qw/ up down /};
 
 	push @share, [ "store on $where", spread(@{ $up->{share} }),
 		spread(@{ $down->{share} }) ];
+	for ([ 'upload', $up ], [ 'download', $down ]) {
+		my ($what, $v) = @$_;
+
+		bench_row("hf_xet, $what, $where", $v->{rate}, 'MB/s',
+			'CPU of the client', $v->{share}, undef, 'less');
+	}
+
 	push @speed, [ "store on $where", spread(@{ $up->{rate} }),
 		spread(@{ $down->{rate} }), spread(@{ $up->{cores} }),
 		spread(@{ $down->{cores} }) ];

@@ -24,9 +24,10 @@ use Test::Xet::Files;
 use Test::Xet::Process qw/ build_dir slurp spew /;
 
 my $repeats = repeats(5);
-my $gib = 1 << 30;
-my @buffers = qw/ 128k 256k 512k 1m /;
-my $slow = 1000;
+my $gib = choose(1024, 8) << 20;
+my @buffers = bench_quick() ? '1m' : qw/ 128k 256k 512k 1m /;
+my ($default) = grep { $buffers[$_] eq '1m' } 0 .. $#buffers;
+my $slow = choose(1000, 10);
 
 need('curl', 'curl');
 bench_start('a file of 1 GiB by plain HTTP, one worker');
@@ -62,7 +63,7 @@ for my $kind (qw/ stored lz4 bg4 /) {
 	my $file = $files{$kind} = store($body);
 	my (%s, %rate);
 
-	for my $run (0 .. $repeats) {
+	for my $run (bench_short() .. $repeats) {
 		my $limit = 'taskset -c ' . load_cpu() . ' ' . build_dir()
 			. "/bench/bench_chunk_decode $body $file->{size}";
 		my ($decode) = `$limit` =~ /^DECODE \d+ (\S+)/m;
@@ -72,8 +73,8 @@ for my $kind (qw/ stored lz4 bg4 /) {
 		next if $run == 0;
 
 		my ($plain, @ours) = @got;
-		my $ours = $ours[1];
-		my $scale = $gib / $file->{size};
+		my $ours = $ours[$default];
+		my $scale = (1 << 30) / $file->{size};
 
 		push @{ $s{decode} }, $ours->{cpu} / $decode;
 		push @{ $s{plain} }, $ours->{cpu} / $plain->{cpu};
@@ -94,6 +95,8 @@ for my $kind (qw/ stored lz4 bg4 /) {
 		qw/ ours plain decode / ];
 	push @sizes, [ $kind, map { spread(@{ $s{"buffer$_"} }) }
 		0 .. $#buffers ];
+	bench_row("GET of a file, $kind", $s{"buffer$default"}, 's CPU a GiB',
+		'decoding + plain file', $s{both}, 1.15, 'less');
 }
 
 bench_heading("one client, $repeats runs, worker and threads on one CPU");
@@ -103,9 +106,11 @@ bench_table(@rates);
 print "\n";
 bench_table(@sizes);
 
-bench_heading("$slow clients that have read some KiB and then nothing");
-bench_table([ 'xet_read_buffer', 'KiB a client', 'another GET, ms' ],
-	map { slow_readers($_) } @buffers);
+unless (bench_quick()) {
+	bench_heading("$slow clients that have read some KiB and then nothing");
+	bench_table([ 'xet_read_buffer', 'KiB a client', 'another GET, ms' ],
+		map { slow_readers($_) } @buffers);
+}
 
 bench_end($t);
 
@@ -121,7 +126,7 @@ sub store {
 	my $bytes = slurp($path);
 	my $info = xorb_info($bytes);
 	my $raw = decode_xorb($bytes);
-	my $times = int($gib / length($raw));
+	my $times = int($gib / length($raw)) || 1;
 
 	my $r = $t->http('POST', "/api/v1/xorbs/default/$hash", {}, \$bytes,
 		timeout => 60);
@@ -167,7 +172,7 @@ sub slow_readers {
 	} 1 .. $slow;
 
 	$_->read_some(4096, 10) for @clients;
-	sleep(2);
+	sleep(choose(2, 0.2));
 
 	my ($after) = memory($worker);
 	my $begin = time();
@@ -178,7 +183,7 @@ sub slow_readers {
 	die "$r->{status}\n" if $r->{status} != 206;
 
 	$_->abort() for @clients;
-	sleep(1);
+	sleep(choose(1, 0.2));
 
 	return [ $buffer, sprintf('%.0f', ($after - $before) / $slow),
 		sprintf('%.1f', $ms) ];

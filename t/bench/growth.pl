@@ -30,8 +30,8 @@ use Test::Xet::Process qw/
 	children cmdline module_table run_command slurp spew
 /;
 
-my $most = shift // 1e8;
-my $least = shift // 1e5;
+my $most = shift // choose(1e8, 1e4);
+my $least = shift // choose(1e5, 1e3);
 my $seconds = 900;
 
 POSIX::nice(10);
@@ -50,7 +50,8 @@ my @rows = [ 'chunk rows', 'dedup: found', 'not found',
 	'reconstruction', 'xorb put', 'chunk rows/s', 'table, MB',
 	'indexes, MB' ];
 
-my @steps = grep { $_ >= $least && $_ <= $most } map { 10 ** $_ } 5 .. 8;
+my (%us, $bytes);
+my @steps = grep { $_ >= $least && $_ <= $most } map { 10 ** $_ } 3 .. 8;
 my $pg = cluster();
 
 for my $n (@steps) {
@@ -71,11 +72,32 @@ for my $n (@steps) {
 }
 
 bench_table(@rows);
+rows();
 printf("%d s\n", time() - $began);
 
 $pg->kill();
 
 # --------------------------------------------------------------------------
+
+# For each statement, how much longer it takes with the most rows than with the
+# fewest.
+
+sub rows {
+	my ($first, @more) = sort { $a <=> $b } keys %us;
+
+	for my $what ($first ? sort keys %{ $us{$first} } : ()) {
+		for my $n ($first, @more) {
+			bench_row(sprintf('growth: %s, 10^%.0f', $what,
+				log($n) / log(10)), $us{$n}{$what}, 'us, p50',
+				'the fewest rows', $us{$n}{$what}
+				/ $us{$first}{$what}, $n == $first ? undef : 1.3,
+				'less');
+		}
+	}
+
+	bench_row('growth: bytes of PostgreSQL a chunk', $bytes, 'bytes', undef,
+		undef, 60, 'less') if $first;
+}
 
 sub step {
 	my ($n) = @_;
@@ -83,12 +105,12 @@ sub step {
 	my $fill = time();
 
 	fill($n);
-	sleep(2);                # the end of a session takes CPU time, too
+	sleep(choose(2, 0.5));   # the end of a session takes CPU time, too
 	printf("%.0e rows: filled in %.0f s\n", $n, time() - $fill);
 
 	my ($table, $indexes) = split(/\|/, $pg->sql('SELECT'
-		. ' round(sum(pg_table_size(c.oid)) / 1e6),'
-		. ' round(sum(pg_indexes_size(c.oid)) / 1e6) FROM pg_class c'
+		. ' round(sum(pg_table_size(c.oid)) / 1e6, 1),'
+		. ' round(sum(pg_indexes_size(c.oid)) / 1e6, 1) FROM pg_class c'
 		. " WHERE c.relkind = 'r' AND c.relnamespace ="
 		. " 'xet'::regnamespace AND c.relname ~ '^chunks'"));
 
@@ -119,6 +141,10 @@ EOF_SQL
 		sprintf('%.0f', 1e7 / $put->[0]), $table, $indexes ];
 
 	bench_table(@rows[0, -1]);
+
+	@{ $us{$n} }{'dedup, found', 'dedup, not found', 'reconstruction',
+		'xorb put'} = map { $_->[1] } $found, $missing, $terms, $put;
+	$bytes = 1e6 * ($table + $indexes) / $n;
 }
 
 sub cluster {
@@ -197,7 +223,7 @@ sub bench {
 
 	my $before = ticks();
 	my ($status, $out) = run_command([ "$pg->{bin}/pgbench", '-n',
-		'-M', 'prepared', '-T', 3, '-l', "--log-prefix=$dir/times",
+		'-M', 'prepared', pgbench_length(3), '-l', "--log-prefix=$dir/times",
 		'-f', "$dir/script", '-h', $pg->socket_dir(), '-U', 'xet',
 		'xet' ], timeout => 60, env => { PGOPTIONS => join(' ',
 			map { "-c $_" } qw/ enable_seqscan=off jit=off

@@ -43,9 +43,9 @@ use Test::Xet::Process qw/ free_port reap run_command slurp spawn spew
 	wait_for /;
 use Test::Xet::Token;
 
-my $files = shift || 100_000;
+my $files = shift || choose(100_000, 2000);
 my $repeats = repeats(5);
-my $seconds = 2;
+my $seconds = seconds(2);
 my $other = $ENV{XET_BENCH_HUB};
 my $hfd = $ENV{XET_BENCH_HFD};
 my $oid = 'ab' x 32;
@@ -71,10 +71,9 @@ die "no file\n" if $t->head($head)->{status} != 200;
 $t->write_conf(undef, server => constant(length($page->{body})));
 $t->reload();
 
-# all pages except the last one, in turn
+# the URIs of all tree pages of 1,000 entries, for wrk
 
-spew("$dir/pages", join('', map { "$uri?cursor=" . name($_ * 1000) . "\n" }
-	0 .. $files / 1000 - 2));
+spew("$dir/pages", join('', map { "$_\n" } pages()));
 
 my $get = 'local request = wrk.format("GET", line)' . "\n";
 my $who = "ROW(0, 'me', 'm', true, '{}', true, ''), 'main'";
@@ -98,7 +97,7 @@ my @rows = (
 my %m;
 my ($worker) = $t->worker_pids();
 
-for my $round (0 .. $repeats) {
+for my $round (bench_short() .. $repeats) {
 	for my $row (@rows) {
 		my ($name, $what, $script, $path, $sql) = @$row;
 
@@ -181,6 +180,21 @@ sub constant {
 		'    return 200 "' . join('', map { "\$part$_" } 0 .. $#lines)
 			. '";',
 		'}');
+}
+
+# Returns the URIs of all pages.  Each page links to the next one.
+
+sub pages {
+	my @pages = $uri;
+
+	while (@pages < $files / 1000) {
+		my $link = $t->get($pages[-1])->header_value('Link') // '';
+		my ($next) = $link =~ m!^<https?://[^/]+(/[^>]+)>; rel="next"!;
+
+		push @pages, $next // die "no next page: $link\n";
+	}
+
+	return @pages;
 }
 
 sub name { return sprintf('data/%06d.bin', $_[0]) }
@@ -275,7 +289,7 @@ SELECT xet.hub_stage(int8send(:a) || int8send(:a), 0,
     (SELECT array_agg(NULL::bigint) $of),
     (SELECT array_agg(NULL::bytea) $of),
     (SELECT array_agg(NULL::bytea) $of));
-SELECT * FROM xet.hub_claims('_hub/2', int8send(:a) || int8send(:a));
+SELECT * FROM xet.hub_claims('_hub/2', int8send(:a) || int8send(:a), NULL);
 SELECT * FROM xet.hub_commit(ROW(0, 'me', 'c', true, '{}', true, ''), 'main',
     int8send(:a) || int8send(:a), NULL, 'me', 'a commit', '', 1);
 EOF_SQL
@@ -293,7 +307,8 @@ sub load {
 
 	my @before = map { cpu_pids(ref $_ ? @$_ : $_) } @pids;
 	my ($status, $out) = run_command([ 'taskset', '-c', load_cpu(), 'ab',
-		qw/ -i -k -q -n 10000000 -t /, $seconds, '-c', $c, $url ]);
+		qw/ -i -k -q -n /, bench_short() ? 200 : (10000000, '-t', $seconds),
+		'-c', $c, $url ]);
 	my @after = map { cpu_pids(ref $_ ? @$_ : $_) } @pids;
 	my ($n) = ($out // '') =~ /^Complete requests:\s+(\d+)/m;
 	my ($rps) = ($out // '') =~ /^Requests per second:\s+([\d.]+)/m;
@@ -320,7 +335,7 @@ sub bare {
 
 	my ($status, $out) = run_command([ 'taskset', '-c', load_cpu(),
 		"$pg->{bin}/pgbench", '-n', '-M', 'prepared', '-c', $c,
-		'-T', $seconds, '-f', "$dir/bare.sql", '-h', "$pg->{dir}", '-U',
+		pgbench_length($seconds), '-f', "$dir/bare.sql", '-h', "$pg->{dir}", '-U',
 		'xet', 'xet' ]);
 
 	my ($tps) = ($out // '') =~ /^tps = ([\d.]+)/m;
@@ -331,6 +346,8 @@ sub bare {
 }
 
 sub report {
+	my %goal = ('page of 1,000' => 950, 'HEAD resolve' => 176,
+		'commit of 1' => 3900, 'commit of 1,000' => 90500);
 	my @table = ([ 'what, connections', 'requests/s', 'bare statement',
 		'return 200', 'of the limit', 'nginx us', 'PostgreSQL us',
 		'p99 ms', $other ? ('other', 'ratio') : () ]);
@@ -339,6 +356,10 @@ sub report {
 		for my $c (16, 1) {
 			my $name = "$row->[0], $c";
 			my $v = $m{$name} or next;
+
+			bench_row("Hub: $row->[0], $c at once", $v->{pg},
+				'us PostgreSQL', undef, undef,
+				$c == 1 ? $goal{$row->[0]} : undef, 'less');
 
 			push @table, [ $name, map({ spread(@{ $v->{$_} }) }
 				qw/ rps bare const limit nginx pg p99 /),
@@ -377,7 +398,7 @@ sub beside {
 
 	my (@ours, @theirs);
 
-	for my $round (0 .. $repeats) {
+	for my $round (bench_short() .. $repeats) {
 		my $r = load($t->url("/api/models/me/k$list"), 4, '');
 		my $o = load("$url/api/models/me/k$list", 4, '', 15);
 

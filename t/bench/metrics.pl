@@ -23,7 +23,7 @@ use File::Temp qw/ tempdir /;
 use Test::Xet;
 
 my $pairs = repeats(7);
-my $seconds = 2;
+my $seconds = seconds(2);
 
 need('wrk', 'wrk');
 bench_start('requests with and without counting, one worker');
@@ -40,7 +40,7 @@ for my $new (0, 1) {
 
 	$t->run();
 
-	my (undef, $names) = bench_files($t, 1000, $dir);
+	my (undef, $names) = bench_files($t, choose(1000, 100), $dir);
 
 	push @servers, { t => $t, script => files_script($names),
 		worker => ($t->worker_pids())[0] };
@@ -48,7 +48,7 @@ for my $new (0, 1) {
 
 my %m;
 
-for my $turn (0 .. $pairs) {
+for my $turn (bench_short() .. $pairs) {
 	for my $what (qw/ live reconstruction /) {
 		my @cpu = map { $_->{cpu}[0] } map { wrk(
 			url => $_->{t}->url('/api/health/live'), c => 16,
@@ -79,5 +79,10 @@ my @scrape = map { wrk(url => $servers[1]{t}->url('/metrics'), c => 1,
 	0 .. $pairs;
 
 bench_note('a scrape, us', spread(@scrape[1 .. $pairs]));
+
+bench_row("counting, $_", $m{$_}{new}, 'us CPU', 'without', $m{$_}{ratio},
+	undef, 'less') for sort keys %m;
+bench_row('a scrape of the metrics', [ @scrape[1 .. $pairs] ], 'us CPU', undef,
+	undef, undef, 'less');
 
 bench_end($_->{t}) for @servers;

@@ -27,7 +27,8 @@ use warnings;
 use strict;
 
 use FindBin;
-use lib "$FindBin::Bin/../lib", $FindBin::Bin;
+use lib $FindBin::Bin;
+use Bench;
 
 use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
@@ -39,8 +40,8 @@ use Test::Xet::Bytes;
 use Test::Xet::HTTP;
 use Test::Xet::Table;
 
-my $seconds = shift || 8;
-my $files = 10_000;
+my $seconds = shift || choose(8, 0.2);
+my $files = choose(10_000, 100);
 my $nice = $ENV{XET_BENCH_NICE} // 19;
 my $form = 'application/x-www-form-urlencoded';
 my $t = Test::Xet->new(Test::Xet::Table::hub(), log => 'error');
@@ -78,13 +79,14 @@ my %attacks = (
 	'(4 compute)' => [ 4, sub { 1 while 1 } ],
 	'(8 compute)' => [ 8, sub { 1 while 1 } ]
 );
+my $compute;
 my @order = ('(4 compute)', '(8 compute)', 'paths-info', 'paths-info, one path',
 	qw/ tree info commits refs search page preupload commit /);
 
 @order = grep { my $name = $_; grep { $name =~ /^(?:\Q$_\E|\()/ } @ARGV } @order
 	if @ARGV;
 
-measure(2);
+measure(choose(2, 0.1));
 
 my @idle = measure($seconds);
 
@@ -96,12 +98,12 @@ for my $name (@order) {
 	my ($n, @what) = @{ $attacks{$name} };
 	my @pids = map { attacker($name =~ /^\(/ ? 0 : $nice, @what) } 1 .. $n;
 
-	sleep(1);
+	sleep(choose(1, 0.1));
 	row($name, measure($seconds));
 
 	kill 'TERM', @pids;
 	waitpid($_, 0) for @pids;
-	sleep(1);
+	sleep(choose(1, 0.1));
 }
 
 row('(idle again)', measure($seconds));
@@ -118,6 +120,11 @@ sub row {
 
 	printf("%-22s %8.2f %8.2f %8.2f %10.1f %6d\n", $name, $p50, $p99, $max,
 		$p99 / $idle[$#idle * 0.99], @times / $seconds);
+
+	$compute //= $p99 if $name eq '(4 compute)';
+	bench_row("a tenant beside: $name", $p99, 'ms, p99', '4 compute',
+		$p99 / $compute, $name =~ /^\(/ ? undef : 1, 'less')
+		if $compute;
 }
 
 # Returns the response times of reconstructions, in milliseconds, sorted.
@@ -272,7 +279,7 @@ INSERT INTO xet.hub_refs
 SELECT r.id, 'heads/b' || n, substr(sha256(int8send(200)), 1, 20)
   FROM generate_series(1, 2000) n, xet.hub_repos r WHERE r.name = 'm';
 INSERT INTO xet.hub_repos (kind, owner, name)
-SELECT 0, 'o' || n % 10, 'r' || n FROM generate_series(1, 10000) n;
+SELECT 0, 'o' || n % 10, 'r' || n FROM generate_series(1, $files) n;
 INSERT INTO xet.hub_lines (repo_id, line, last)
 SELECT r.id, 0, 1 FROM xet.hub_repos r WHERE r.owner LIKE 'o%';
 INSERT INTO xet.hub_refs

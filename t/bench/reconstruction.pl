@@ -2,11 +2,12 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures "GET v2/reconstructions" of a file of 20 terms in 20 xorbs, compared
-# with its parts: the same statement, sent by a minimal pipelined client to the
-# same PostgreSQL, and "return 200" by the same nginx with a body of the same
-# size.  nginx and PostgreSQL share one processor and the load has the other
-# one, so the time of a request is the sum of its parts.
+# Measures "GET v2/reconstructions" of a file of 20 terms in 20 xorbs, for the
+# first time and again from xet_plan_cache, compared with its parts: the same
+# statement, sent by a minimal pipelined client to the same PostgreSQL, and
+# "return 200" by the same nginx with a body of the same size.  nginx and
+# PostgreSQL share one processor and the load has the other one, so the time of
+# a request is the sum of its parts.
 #
 #     perl t/bench/reconstruction.pl
 #
@@ -26,8 +27,8 @@ use Test::Xet;
 use Test::Xet::Process qw/ build_dir module_table root slurp /;
 
 my $repeats = repeats(5);
-my $seconds = 2;
-my $files = 10000;
+my $seconds = seconds(2);
+my $files = choose(10000, 100);
 
 need('wrk', 'wrk');
 bench_start('reconstructions of 20 terms, one worker');
@@ -53,9 +54,18 @@ $t->write_conf(undef, server => constant(length($body)));
 $t->reload();
 
 my ($worker) = $t->worker_pids();
+
+# the same files, from the cache of plans
+
+my $again = bench_server(beside => $t, store => 'shared',
+	http => 'xet_plan_cache zone=plans:256m valid=1h;');
+
+$again->run();
+
+my ($cached) = $again->worker_pids();
 my %m;
 
-for (0 .. $repeats) {
+for (bench_short() .. $repeats) {
 	for my $depth (32, 1) {
 		pin($_, server_cpu()) for pg_pids($t);
 
@@ -65,6 +75,9 @@ for (0 .. $repeats) {
 		my $c = wrk(url => $t->url('/200'), c => $depth,
 			s => $seconds, pids => [ $worker ]);
 		my $q = bare($depth);
+		my $k = wrk(url => $again->url('/'), c => $depth,
+			s => $seconds, script => files_script($hashes),
+			pids => [ $cached ]);
 
 		next if $_ == 0;
 
@@ -78,6 +91,8 @@ for (0 .. $repeats) {
 		push @{ $into->{by_limit} }, $r->{rps} / $limit;
 		push @{ $into->{by_const} }, $r->{rps} / $c->{rps};
 		push @{ $into->{by_bare} }, $r->{rps} / $q->{rps};
+		push @{ $into->{again} }, $k->{cpu}[0];
+		push @{ $into->{again_by_const} }, $k->{rps} / $c->{rps};
 
 		push @{ $into->{"r_$_"} }, $r->{$_} for qw/ p50 p99 /;
 		push @{ $into->{"c_$_"} }, $c->{$_} for qw/ p50 p99 /;
@@ -101,6 +116,7 @@ for (0 .. $repeats) {
 
 report();
 
+$again->stop();
 bench_end($t);
 
 # --------------------------------------------------------------------------
@@ -141,9 +157,9 @@ sub bare {
 	my ($depth, @more) = @_;
 
 	my $cpu = load_cpu();
-	my $conninfo = $t->conninfo();
-	my $out = `taskset -c $cpu $loop '$conninfo' '$statement' \\
-		$depth $seconds @more`;
+	my ($conninfo, $sql) = map { s/'/'\\''/gr } $t->conninfo(), $statement;
+	my $out = `taskset -c $cpu $loop '$conninfo' '$sql' $depth $seconds \\
+		@more`;
 
 	my @v = $out =~ m!^([\d.]+)\ queries/s,\ p50\ ([\d.]+),\ p99\ ([\d.]+),
 		.*client\ ([\d.]+),\ server\ ([\d.]+)\ .*\ 1040\ bytes!x;
@@ -170,6 +186,17 @@ sub report {
 	my $size = length($body);
 	my $line = sub { my $h = shift; map { spread(@{ $h->{$_} }) } @_ };
 
+	for ([ 32, $m ], [ 1, $one ]) {
+		my ($n, $v) = @$_;
+
+		bench_row("reconstruction, 20 terms, $n at once", $v->{nginx},
+			'us nginx', 'return 200 + statement, requests/s',
+			$v->{by_limit}, 0.75, 'more');
+		bench_row("... again, from xet_plan_cache, $n at once",
+			$v->{again}, 'us nginx', 'return 200, requests/s',
+			$v->{again_by_const}, 0.80, 'more');
+	}
+
 	bench_heading("$files files, answers of $size bytes, $repeats runs of"
 		. " $seconds s");
 	bench_note('statement', $statement);
@@ -180,7 +207,10 @@ sub report {
 		[ '32 in flight', $line->($m,
 			qw/ by_const by_bare by_limit /) ],
 		[ '1 in flight', $line->($one,
-			qw/ by_const by_bare by_limit /) ]);
+			qw/ by_const by_bare by_limit /) ],
+		map({ [ "$_->[0] in flight, from the cache",
+			$line->($_->[1], 'again_by_const'), '', '' ] }
+			[ 32, $m ], [ 1, $one ]));
 	print "\n";
 	bench_table(
 		[ 'a second', 'reconstructions', 'return 200',
@@ -198,6 +228,7 @@ sub report {
 		[ 'CPU us a request, 32 in flight', '' ],
 		[ 'nginx', $line->($m, 'nginx') ],
 		[ '  of it "return 200"', $line->($m, 'const_cpu') ],
+		[ 'nginx, from the cache', $line->($m, 'again') ],
 		[ '  of it libpq, as in the bare client',
 			$line->($m, 'client') ],
 		[ '  of it plan, JSON, signatures (bench_plan)',

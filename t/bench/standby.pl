@@ -27,7 +27,7 @@ use Test::Xet::Metrics;
 use Test::Xet::Process qw/ slurp /;
 
 my $repeats = repeats(5);
-my $requests = 2000;
+my $requests = choose(2000, 50);
 
 bench_start('reconstructions from a standby, one worker');
 
@@ -42,7 +42,7 @@ EOC
 
 $t->run();
 
-my ($body, $hashes) = bench_files($t, 2000, $dir);
+my ($body, $hashes) = bench_files($t, choose(2000, 100), $dir);
 my @names = split(/\n/, slurp($hashes));
 my $standby = $t->pg()->standby($t->dir() . '/sb');
 
@@ -54,7 +54,7 @@ my %read = (xet_postgres_read => '"host=' . $standby->socket_dir()
 
 my ($seed, %m) = (1);
 
-for my $n (0 .. $repeats) {
+for my $n (bench_short() .. $repeats) {
 	for my $from ('primary', 'standby') {
 		$t->write_conf(undef, directives => $from eq 'standby'
 			? \%read : {});
@@ -96,6 +96,13 @@ bench_table([ 'us, 1 in flight', 'primary', 'standby', 'standby : primary' ],
 		/ $m{"primary $row"}[$_] } 0 .. $repeats - 1) ] }
 	map { ("$_ p50", "$_ p99") } qw/ known late missing /);
 
+for my $what (qw/ known late missing /) {
+	my ($one, $two) = @m{"primary $what p50", "standby $what p50"};
+
+	bench_row("reconstruction from a standby, $what", $two, 'us, p50',
+		'the primary', median(@$two) / median(@$one), undef, 'less');
+}
+
 $standby->stop();
 bench_end($t);
 
@@ -114,7 +121,7 @@ sub ask {
 
 	for (1 .. $requests) {
 		my $request = 'GET /api/v2/reconstructions/' . $name->()
-			. " HTTP/1.1\r\nHost: x\r\n\r\n";
+			. " HTTP/1.1\r\nHost: localhost\r\n\r\n";
 		my $begin = time();
 		my ($in, $want) = ('');
 

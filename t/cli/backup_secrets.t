@@ -27,8 +27,8 @@ my $tls = $t->dir() . '/tls';
 my $bin = $t->dir() . '/bin';
 my $secret = "s'e cr=et\\1";
 
-# an address that only this test uses, because the port number is always the
-# number in the name of the socket
+# an address that only this test uses: in all tests PostgreSQL has port 5432,
+# since the number in the name of its socket is also its TCP port
 
 my $address = join('.', 127, map { 1 + int(rand(250)) } 1 .. 3);
 

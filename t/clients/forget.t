@@ -184,7 +184,7 @@ refused('v1', qr/\(400 Unknown Xorb; upload again, or remove (?#
 	)HF_XET_CACHE \(~\/\.cache\/huggingface\/xet\)\)/,
 	upload($machines{old}, '/old', $files[1]));
 
-# an old client; its endpoint contains an epoch
+# an old client; its endpoint has an epoch, /e1, and later another one, /e2
 
 my %old = (machine => machine(), env => { XET_TELL => 1 },
 	python => Test::Xet::Real::build()

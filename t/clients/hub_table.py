@@ -13,11 +13,12 @@ import os
 import random
 import subprocess
 import sys
+from typing import get_args
 
 from huggingface_hub import (CommitOperationAdd, CommitOperationCopy,
                              CommitOperationDelete, HfApi, HfFileSystem,
-                             get_hf_file_metadata, hf_hub_download, hf_hub_url,
-                             snapshot_download)
+                             get_hf_file_metadata, hf_api, hf_hub_download,
+                             hf_hub_url, snapshot_download)
 from huggingface_hub.errors import (BadRequestError, BucketNotFoundError,
                                     EntryNotFoundError, HfHubHTTPError,
                                     LocalEntryNotFoundError,
@@ -92,6 +93,14 @@ def made():
         lambda: [api.model_info("me/a").private,
                  api.dataset_info("me/d").private,
                  api.space_info("me/s").id], [False, True, "me/s"])
+    row("repo_info: each property that can be expanded",
+        lambda: [info(id, expand=list(get_args(names))).id
+                 for info, id, names in (
+                     (api.model_info, "me/a", hf_api.ExpandModelProperty_T),
+                     (api.dataset_info, "me/d",
+                      hf_api.ExpandDatasetProperty_T),
+                     (api.space_info, "me/s", hf_api.ExpandSpaceProperty_T))],
+        ["me/a", "me/d", "me/s"])
     row("list_repo_files: none yet", lambda: files("me/a"), [])
 
 

@@ -280,7 +280,7 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Counts requests; an epoch after /api does not matter.
+# Counts requests; an epoch (/e<digits>) after /api does not matter.
 
 sub asked {
 	my ($method, $uri, $status, @requests) = @_;

@@ -99,12 +99,13 @@ my @rows = (
 	[ '`If-None-Match: *` on PUT' => sub {
 		return exists_put();
 	} ],
-	[ '... successes of 8 concurrent PUTs, maximum' => \&won ],
-	[ '... on CompleteMultipartUpload' => sub {
+	[ '`If-None-Match: *` on 8 concurrent PUTs: successes, maximum'
+		=> \&won ],
+	[ '`If-None-Match: *` on CompleteMultipartUpload' => sub {
 		return over(parts([ 'a' x (5 << 20), 'b' ], name => 'x',
 			headers => { 'If-None-Match' => '*' }));
 	} ],
-	[ '... on CopyObject' => sub {
+	[ '`If-None-Match: *` on CopyObject' => sub {
 		my $name = name();
 
 		$s3->put($name, 'source');
@@ -147,7 +148,7 @@ my @rows = (
 			query => { partNumber => 1, uploadId => $id }));
 	} ],
 	[ 'ListMultipartUploads, with `Initiated`' => \&list_uploads ],
-	[ 'AbortMultipartUpload: parts are gone' => sub {
+	[ 'AbortMultipartUpload, then UploadPart' => sub {
 		my $name = name();
 		my $id = begin($name);
 		my %part = (query => { partNumber => 1, uploadId => $id });

@@ -11,7 +11,8 @@
 # needs: older releases, OpenDAL, node-llama-cpp, with cargo xtool and two
 # releases of hf-hub, and with go a package in Go.  git-xet, which no registry
 # has, is built for t/clients/git_xet.t if XET_CORE is a folder with the sources
-# of xet-core.  An installed client is not installed again: "newest" is the
+# of xet-core, and Ollama for t/clients/ollama.t if OLLAMA is 1 or a folder with
+# its sources.  An installed client is not installed again: "newest" is the
 # newest release at that time.
 #
 # Needs python3-venv, node and npm.
@@ -136,6 +137,28 @@ install_git_xet()
 }
 
 
+# Builds Ollama: the sources in the folder OLLAMA, or with OLLAMA=1 a release
+# from the proxy for Go modules, whose newer ones lack headers in folders named
+# "vendor".  Its C++ takes about 5 minutes of one core.
+
+install_ollama()
+{
+    folder=$build/clients/ollama
+
+    [ -n "${OLLAMA:-}" ] && [ ! -x "$folder/ollama" ] \
+        && command -v go > /dev/null || return 0
+
+    mkdir -p "$folder"
+    folder=$(cd "$folder" && pwd)
+
+    if [ -d "$OLLAMA" ]; then
+        (cd "$OLLAMA" && go build -p 2 -o "$folder/ollama" .)
+    else
+        GOBIN=$folder go install -p 2 github.com/ollama/ollama@v0.6.5
+    fi > "$folder.log" 2>&1 || echo "Ollama: not built, see $folder.log" >&2
+}
+
+
 # Its command "pull" needs none of the programs that its optional packages and
 # its scripts install.
 
@@ -246,6 +269,7 @@ features = ["ureq", "rustls-tls"]'
 install_rust 1.0.0 write 'features = ["blocking"]'
 install_go
 install_git_xet
+install_ollama
 install_llama
 
 # Skips an old release that has no wheel for a new Python.

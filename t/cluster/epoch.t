@@ -2,10 +2,11 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Epochs in API paths: what the epoch of an endpoint depends on, and which
-# tokens get an epoch.  All rules of the API also apply to paths
-# with an epoch: limits, CORS, variables, the shipped configuration and the
-# edge.
+# Epochs in API paths: "e" and digits after the endpoint, which the router
+# ignores, and which make clients forget what they have sent.  What the epoch of
+# an endpoint depends on, and which tokens get an epoch.  All rules of the API
+# also apply to paths with an epoch: limits, CORS, variables, the shipped
+# configuration and the edge.
 
 use warnings;
 use strict;
@@ -256,7 +257,7 @@ is_deeply(\@status, [ 200, 200, 429, 429 ],
 	'bytes are counted whatever the epoch');
 
 # --------------------------------------------------------------------------
-# the shipped configuration: large bodies, with and without an epoch
+# the shipped configuration: large bodies, with and without an epoch in the path
 
 $t->write_conf($t->shipped_conf());
 $t->reload();

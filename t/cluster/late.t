@@ -42,7 +42,7 @@ is($t->post('/api/models/me/r/tag/main', '{"tag":"old"}', js())->{status}, 200,
 
 my $kept = $t->put('/api/v1/files', 'a file that stays')->json()->{hash};
 
-# each statement waits for a lock, so that the next one needs another session
+# name, request, and a function that returns whether the request had no effect
 
 my @acts = (
 	[ 'a branch', 'POST', '/api/models/me/r/branch/late', '{}',
@@ -67,6 +67,9 @@ my @acts = (
 	[ 'a DELETE', 'DELETE', "/api/v1/files/$kept", undef, sub {
 		$t->get("/api/v1/files/$kept")->{status} == 200 } ],
 );
+
+# open a session for each act: the statements of the requests to "warm" wait for
+# this lock, so that each needs a session of its own
 
 my $lock = $t->pg_session();
 

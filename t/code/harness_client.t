@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The harness's protocol client and its data generators: the client accepts
-# valid responses, and detects each violation of a rule.  The server is a plain
-# nginx whose responses are files.
+# valid responses, and detects each violation of a rule; Test::Xet::Client
+# numbers the rules.  The server is a plain nginx whose responses are files.
 
 use warnings;
 use strict;

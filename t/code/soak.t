@@ -45,7 +45,7 @@ for my $mode (sort keys %modes) {
 my ($status, @out);
 
 for my $seed (2 .. 5) {
-	($status, @out) = soak('repo', BREAK => 'stay', SEED => $seed,
+	($status, @out) = soak('repo', BREAK => 'look', SEED => $seed,
 		STEPS => 60, SHRINK => 0);
 	last if $status >> 8 == 1;
 }

@@ -21,7 +21,7 @@
 
 
 #define DATA_MAX    (160 * 1024)
-#define LONG        0x20           /* flag in the first byte after the pieces */
+#define LONG        0x20           /* bit of data[PIECES]: long data, too */
 #define CUTS_MAX    4096
 #define PIECES      32
 

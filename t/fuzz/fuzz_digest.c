@@ -45,7 +45,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(xet_digest_sha256(text, n, again) == XET_OK);
     check(memcmp(sha256, again, XET_DIGEST_SHA256_LEN) == 0);
 
-    /* its characters must occur in the input */
+    /* the printed value must occur in the input */
 
     for (i = 0; i + n <= size; i++) {
         if (memcmp(data + i, text, n) == 0) {

@@ -244,6 +244,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_seen_t      one, two;
     xet_hub_ref_t    ref;
     xet_hub_list_t   list;
+    xet_hub_text_t   hosted;
     xet_hub_repo_t   repo;
 
     if (size == 0) {
@@ -302,7 +303,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
 
     case 6:
-        (void) xet_hub_preupload_parse(&list, data, size, fuzz_entry, &one);
+        hosted.data = data;
+        hosted.len = size;
+        (void) xet_hub_preupload_parse(&list, data, size, &hosted, fuzz_entry,
+                                       &one);
         (void) xet_hub_paths_parse(&list, data, size, fuzz_entry, &one);
         (void) xet_hub_lfs_parse(&list, data, size, fuzz_entry, &one);
         break;

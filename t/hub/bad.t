@@ -19,7 +19,7 @@ use Test::Xet::Refusal;
 use Test::Xet::Table;
 use Test::Xet::Token;
 
-use Digest::SHA qw/ sha256_hex /;
+use Digest::SHA qw/ hmac_sha256 sha256_hex /;
 use JSON::PP ();
 use MIME::Base64 ();
 
@@ -49,6 +49,34 @@ sub state {
 }
 
 my $state;
+
+# The message of a refusal.
+
+sub reason {
+	my ($who, $uri, $body) = @_;
+
+	my $r = $t->post($uri, \$json->encode($body), { %$who,
+		'Content-Type' => 'application/json' });
+
+	is($r->header_value('X-Error-Message'), $r->json()->{error},
+		"$uri: the header has the same reason");
+
+	return $r->json()->{error};
+}
+
+
+# Headers with a token of alice, made with the key of token_key().
+
+sub expired {
+	my $text = join('.', map { MIME::Base64::encode_base64url(
+		$json->encode($_)) } { alg => 'HS256', kid => 't1' },
+		{ exp => time() - 10, scope => 'write', sub => 'alice' });
+
+	return { Authorization => "Bearer $text."
+		. MIME::Base64::encode_base64url(hmac_sha256($text,
+			pack('H*', 'ab' x 32))) };
+}
+
 
 # Checks an invalid request: [ name, method, uri, body, status, code ], and the
 # caller.
@@ -324,6 +352,49 @@ bad('a token for a repo: move', 'POST', '/api/repos/move',
 	{ fromRepo => 'alice/m', toRepo => 'alice/m2' }, 403,
 	'insufficient_scope', who => $bound);
 
+# the reason, which clients print; it is the same if a private repo has the name
+
+my $create = 'The token is for one repository, and must not create or move '
+	. 'repositories';
+
+for my $case ([ 'create', '/api/repos/create', { name => 'alice/new' } ],
+	[ 'create a private one', '/api/repos/create', { name => 'alice/p' } ],
+	[ 'move', '/api/repos/move', { fromRepo => 'alice/m',
+		toRepo => 'alice/m2' } ])
+{
+	my ($name, $uri, $body) = @$case;
+
+	is(reason($bound, $uri, $body), $create,
+		"a token for a repo: $name: the reason");
+}
+
+is(reason($bound, '/api/models/bob/b/preupload/main', { files => [] }),
+	'The token is for another repository',
+	'a token for a repo: upload to another: the reason');
+is(reason($bob, '/api/models/alice/m/preupload/main', { files => [] }),
+	'You may read this repository, but not write to it',
+	'of another: the reason');
+
+# 401: Python recognizes the header, and prints both
+
+for my $case ([ 'nobody', {}, 'a token is required' ],
+	[ 'a token that is none', { Authorization => 'Bearer hf_junk' },
+		'malformed token' ],
+	[ 'an expired token', expired(), 'the token has expired' ])
+{
+	my ($name, $who, $reason) = @$case;
+	my $r = $t->post('/api/repos/create',
+		\$json->encode({ name => 'alice/new' }),
+		{ %$who, 'Content-Type' => 'application/json' });
+
+	is($r->json()->{error}, $reason, "$name: the reason");
+	is($r->header_value('X-Error-Message'),
+		'Invalid credentials in Authorization header',
+		"$name: what Python recognizes");
+}
+
+$refusal->all();
+
 # --------------------------------------------------------------------------
 # invalid paths
 
@@ -365,8 +436,13 @@ for my $path ('..', '.', '', '/', '/a', 'a/', '../x', 'd/../a', 'd/./x', 'd//x',
 	my $name = $json->allow_nonref()->encode(substr($path, 0, 20));
 	my $code = $path =~ /\0/ ? 'invalid_commit' : 'invalid_path';
 
-	bad("commit of $name", 'POST', '/api/models/alice/m/commit/main',
+	my $r = bad("commit of $name", 'POST',
+		'/api/models/alice/m/commit/main',
 		lines(inline($path, 'x')), 400, $code);
+	my $shown = substr($path, 0, 255) =~ tr/\x00-\x1f\x7f/?/r;
+
+	ok(index($r->json()->{error}, "Invalid file path \"$shown\":") == 0,
+		"commit of $name: the path") if $code eq 'invalid_path';
 	bad("commit, lfs of $name", 'POST', '/api/models/alice/m/commit/main',
 		lines(lfs_line($path, 'ab' x 32, 5)), 400, $code);
 	bad("commit, delete $name", 'POST', '/api/models/alice/m/commit/main',
@@ -494,11 +570,6 @@ for ([ 'nothing', '' ], [ 'no header', op('file', $file->{value}) ],
 		value => { summary => 's' } }) ],
 	[ 'a header behind', op('file', $file->{value}) . $header ],
 	[ 'a header without a summary', "{\"key\":\"header\",\"value\":{}}\n" ],
-	[ 'a title of 5,000', op('header', { summary => 's' x 5000 }) ],
-	[ 'a text of 70,000', op('header', { summary => 's',
-		description => 's' x 70000 }) ],
-	[ 'a parent of 41', op('header', { summary => 's',
-		parentCommit => 'a' x 41 }) ],
 	[ 'NUL in the title', $header =~ s/"s"/"a\\u0000b"/r ],
 	[ 'an unknown key', lines(op('renamedFile', { path => 'a' })) ],
 	[ 'no key', lines("{\"value\":{\"path\":\"a\"}}\n") ],
@@ -534,6 +605,18 @@ for ([ 'nothing', '' ], [ 'no header', op('file', $file->{value}) ],
 		'{"type":"deleteFile","path":"a.txt"}' . "\n") ])
 {
 	bad("commit: $_->[0]", 'POST', $uri, $_->[1], 400, 'invalid_commit');
+}
+
+for ([ 'a title of 5,000', summary => 's' x 5000 ],
+	[ 'a text of 70,000', description => 's' x 70000 ],
+	[ 'a parent of 41', parentCommit => 'a' x 41 ])
+{
+	my ($name, $key, $value) = @$_;
+	my $r = bad("commit: $name", 'POST', $uri, op('header', {
+		summary => 's', $key => $value }), 400, 'unsupported_value');
+
+	like($r->json()->{error}, qr/^The key "$key" must have at most \d+ /,
+		"commit: $name: the key and the limit");
 }
 
 for ([ 'a line of 1 MiB', lines(inline('x', 'y' x (1 << 20))) ],

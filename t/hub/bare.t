@@ -148,7 +148,8 @@ for my $auth ({}, $alice, { Authorization => 'Bearer hf_any' }) {
 		my $r = $t->get($uri, $auth);
 
 		is($r->{status}, 404, "no route: $uri");
-		is($r->header_value('X-Error-Code'), 'EntryNotFound',
+		is($r->header_value('X-Error-Code'), $uri =~ m!^/api/!
+			? 'NotSupported' : 'EntryNotFound',
 			"no route: $uri: the code of a Hub");
 		ok(!ref $r->json()->{error}, "no route: $uri: a text");
 	}
@@ -271,7 +272,8 @@ sub missing {
 		defined $body && $method ne 'GET' ? \$body : undef);
 
 	is($r->{status} . ' ' . ($r->header_value('X-Error-Code') // ''),
-		'404 RepoNotFound', "$name: $method $uri")
+		($uri =~ /manifests/ && !%$auth ? 401 : 404) . ' RepoNotFound',
+		"$name: $method $uri")
 		or diag($r->{body});
 }
 

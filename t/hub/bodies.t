@@ -276,6 +276,61 @@ is(post("$repo/preupload/main", { gitIgnore => join("\n", map { '*a' x 100
 	files => [ map { { path => 'a' x 250 . $_, size => 1 } } 1 .. 9000 ] })
 	->{status}, 413, 'a .gitignore that takes too long');
 
+# the .gitignore in the repo, of the revision
+
+is(ignored('main'), '', 'no rules in the repo');
+is(inline('main', '.gitignore', "*.log\n")->{status}, 200,
+	'a commit with a .gitignore');
+is(ignored('main'), 'a.log', 'the rules in the repo');
+is(ignored('main', gitIgnore => "x.txt\n"), 'x.txt',
+	'the rules in the body replace those in the repo');
+is(ignored('main', gitIgnore => ''), '', 'so do empty rules');
+is(ignored('main', gitIgnore => undef), 'a.log', 'null means no rules');
+is(post("$repo/branch/other", {})->{status}, 200, 'another branch');
+is(inline('other', '.gitignore', "x*\n")->{status}, 200, 'other rules there');
+is(ignored('main') . '/' . ignored('other'), 'a.log/x.txt',
+	'each branch has its own rules');
+is(inline('other', '.gitignore', '')->{status}, 200, 'an empty .gitignore');
+is(ignored('other'), '', 'an empty .gitignore has no rules');
+is(inline('other', '.gitignore', "#\n" x 140_000)->{status}, 200,
+	'a .gitignore of 280 KB');
+
+$r = post("$repo/preupload/other", { files => [ { path => 'a', size => 1 } ] });
+
+is($r->{status}, 400, 'rules that are too long');
+like($r->{body}, qr/gitIgnore.*too long/, 'the message names the reason');
+is(ignored('other', gitIgnore => '*.log'), 'a.log',
+	'the body can replace rules that are too long');
+is(inline('other', '.gitignore', undef)->{status}, 200, 'no rules any more');
+is(ignored('other'), '', 'a deleted .gitignore has no rules');
+
+# A caller without rights gets no rules.
+
+is(bob_preupload('alice/m')->{status}, 403, 'a caller who may only read');
+is($t->sql('UPDATE xet.hub_repos SET private = true'), '', 'a private repo');
+is(bob_preupload('alice/m')->{body}, bob_preupload('alice/none')->{body},
+	'a stranger sees no difference from a missing repo');
+$t->sql('UPDATE xet.hub_repos SET private = false');
+
+# Rules in a file that cannot be read do not count as none.
+
+is(inline('other', '.gitignore', "a.*\n")->{status}, 200, 'rules again');
+
+for my $file (glob $t->store() . '/xorbs/default/*/*') {
+	open my $f, '+<', $file or die "$file: $!\n";
+	print $f 'x' x -s $file;
+	close $f;
+}
+
+$t->allow(qr/xet: .*damaged/);
+
+$r = post("$repo/preupload/other", { files => [ { path => 'a.log',
+	size => 1 } ] });
+
+is($r->{status}, 500, 'a damaged .gitignore') or diag($r->{body});
+is(ignored('other', gitIgnore => '*.log'), 'a.log',
+	'a damaged .gitignore is not needed if the body has rules');
+
 $t->stop();
 
 done_testing();
@@ -292,6 +347,38 @@ sub raw {
 	my ($uri, $body) = @_;
 
 	return $t->post($uri, \$body, { %$me,
+		'Content-Type' => 'application/json' });
+}
+
+# Commits a file, or deletes it if its text is undefined.
+
+sub inline {
+	my ($branch, $path, $text) = @_;
+
+	return lines($repo, $branch, defined $text
+		? { key => 'file', value => { path => $path,
+			encoding => 'base64',
+			content => encode_base64($text, '') } }
+		: { key => 'deletedFile', value => { path => $path } });
+}
+
+# Returns which of some files preupload says to ignore.
+
+sub ignored {
+	my ($branch, @rules) = @_;
+	my $r = post("$repo/preupload/$branch", { @rules, files => [
+		map { { path => $_, size => 1 } } qw/ a.log x.txt / ] });
+
+	return $r->{status} if $r->{status} != 200;
+	return join ' ', map { $_->{path} } grep { $_->{shouldIgnore} }
+		@{ $r->json()->{files} };
+}
+
+sub bob_preupload {
+	my ($name) = @_;
+
+	return $t->post("/api/models/$name/preupload/main", \$json->encode({
+		files => [ { path => 'a.log', size => 1 } ] }), { %$bob,
 		'Content-Type' => 'application/json' });
 }
 

@@ -98,6 +98,8 @@ $r = $t->post('/small/api/repos/create', $json->encode({ name => 'new',
 	files => [ { path => 'a/b/c/d/e', content => '' } ] }));
 is("$r->{status} " . code($r), '400 path_too_deep',
 	'a repo with a file in four folders');
+is($r->json()->{error}, 'The file path "a/b/c/d/e" has more folders than this'
+	. ' server allows', 'its path is in the message');
 is($t->get('/api/models/me/new')->{status}, 404, 'is not made');
 
 # a bucket

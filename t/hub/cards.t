@@ -218,6 +218,14 @@ ok(!exists info('first?expand=likes')->{siblings}, 'info: expand: no files');
 is(scalar @{ info('first?expand[]=siblings&expand=tags')->{siblings} }, 1,
 	'info: expand: files');
 
+# Properties that no repo here has: clients request them, but need no value.
+
+for my $property (qw/ gitalyUid region resourceGroup xetEnabled /) {
+	is($t->get("/api/$_?expand=$property", $alice)->{status}, 200,
+		"$_: expand=$property")
+		for qw! models spaces models/alice/first !;
+}
+
 for my $args (qw/ x=1 sort=likes sort=downloads sort=trendingScore direction=1
 	sort= limit=0 limit=x limit=-1 full=2 config=true expand=safe
 	inference=warm apps=x num_parameters=min:6B filter=%FF filter=%0A

@@ -75,6 +75,17 @@ for my $name (sort keys %ends) {
 # twice at once
 
 at_once($_) for 1 .. 12;
+
+# a sweep removes files that were deleted from a bucket
+
+$ends{swept} = sub {
+	batch($_[0], map { { type => 'deleteFile', path => "f$_" } } 1, 2);
+	$t->sql("UPDATE xet.hub_loose SET since = now() - interval '2 days'");
+
+	return { status => $t->sql("SELECT CASE WHEN xet.hub_sweep('1 day',"
+		. ' 1000) > 0 THEN 200 END') };
+};
+
 between($_) for sort keys %ends;
 
 # done() would report descriptors in open_file_cache as leaked
@@ -161,7 +172,7 @@ sub file {
 	my ($repo) = @_;
 
 	my $data = random_bytes(++$seed, 5000);
-	my $r = commit($repo, { key => 'file', value => { path => 'f',
+	my $r = commit($repo, { key => 'file', value => { path => 'f.bin',
 		encoding => 'base64', content => encode_base64($data, '') } });
 
 	is($r->{status}, 200, "$repo: a file") or diag($r->{body});
@@ -169,13 +180,38 @@ sub file {
 	return { %{ make_xorb($data, sizes => [ 5000 ]) }, data => $data };
 }
 
+# Puts such a file into a bucket.
+
+sub put {
+	my ($bucket, $n) = @_;
+
+	my $data = random_bytes(++$seed, 5000);
+	my $r = $t->put('/cas/v1/files', \$data, given($t, 'alice', $bucket,
+		'write'));
+
+	is($r->{status}, 200, "$bucket: an uploaded file") or diag($r->{body});
+	is(batch($bucket, { type => 'addFile', path => "f$n", mtime => 0,
+		xetHash => $r->json()->{hash} })->{status}, 200,
+		"$bucket: a file");
+
+	return { %{ make_xorb($data, sizes => [ 5000 ]) }, data => $data };
+}
+
+sub batch {
+	my ($bucket, @ops) = @_;
+
+	return post('alice', "/api/buckets/$bucket/batch", join('',
+		map { $json->encode($_) . "\n" } @ops), 'application/x-ndjson');
+}
+
 # Returns a token that the Hub issues.
 
 sub given {
 	my ($node, $who, $repo, $scope) = @_;
 
-	my $r = $node->get("/api/models/$repo/xet-$scope-token/main",
-		$who{$who});
+	my $r = $node->get($repo =~ /bucket/
+		? "/api/buckets/$repo/xet-$scope-token"
+		: "/api/models/$repo/xet-$scope-token/main", $who{$who});
 
 	return $r->{status} == 200
 		? { Authorization => 'Bearer ' . $r->json()->{accessToken} }
@@ -228,8 +264,24 @@ sub gets {
 		}
 	}
 
-	push @got, 'by name' if $node->get("/$repo/resolve/main/f",
+	push @got, 'by name' if $node->get("/$repo/resolve/main/f.bin",
 		$tokens->{own} // {})->{body} eq $xorb->{data};
+
+	for my $route (qw! resolve raw !) {
+		my $r = $node->head("/$repo/$route/main/f.bin",
+			$tokens->{own} // {});
+
+		push @got, "$route of its name" if $r->{status} == 200;
+	}
+
+	# the rules of its .gitignore, by a caller who may not write
+
+	my $body = '{"files":[{"path":"a.log","size":1}]}';
+
+	push @got, 'preupload' if $node->post(
+		"/api/models/$repo/preupload/main", \$body, { %{ $who{bob} },
+		'Content-Type' => 'application/json' })
+		->{body} =~ /shouldIgnore/;
 
 	return join(', ', map { s/[0-9a-f]{64}/HASH/gr } @got);
 }
@@ -257,7 +309,8 @@ sub hides {
 			{ read => $bob{read} }), qr!read /cas: files!,
 			"$name: node $i: bob can read it");
 		like(gets($nodes[$i], $xorb, $repo, \%nobody),
-			qr!read /cas: files!, "$name: node $i: anybody can");
+			qr!read /cas: files.*raw of its name!,
+			"$name: node $i: anybody can");
 		is($nodes[$i]->head("/cas/v1/xorbs/default/$xorb->{hash}",
 			$bob{write})->{status}, 200,
 			"$name: node $i: bob may use it");
@@ -275,19 +328,14 @@ sub hides {
 	is($_->get($url, \%range)->{status}, 206, "$name: a signed URL works")
 		for @nodes;
 
-	for my $i (0, 1) {
-		is(gets($nodes[$i], $xorb, $repo, \%bob), '',
-			"$name: node $i: nothing for bob");
-		is(gets($nodes[$i], $xorb, $repo, \%nobody), '',
-			"$name: node $i: nothing for others");
-	}
+	nothing($name, $_, $xorb, $repo, \%bob, \%nobody) for 0, 1;
 
 	return if $name !~ /^private/;
 
 	# its owner and her team go on
 
 	for my $who (qw/ alice robin /) {
-		ok($far->get("/$repo/resolve/main/f", $who{$who})->{body}
+		ok($far->get("/$repo/resolve/main/f.bin", $who{$who})->{body}
 			eq $xorb->{data}, "$name: $who reads it");
 	}
 
@@ -349,15 +397,43 @@ sub at_once {
 
 # A shard of bob was checked, and is registered when the repo is hidden already.
 
+# Checks that neither bob nor others get anything.  A machine may send plans of
+# xet_plan_cache for two seconds after a change on another machine, or by SQL.
+
+sub nothing {
+	my ($name, $i, $xorb, $repo, @callers) = @_;
+
+	my $plans = $i || $name eq 'swept' ? qr!\w+ \S+: reconstructions/HASH!
+					   : qr/none/;
+
+	for my $who ('bob', 'others') {
+		my $tokens = shift(@callers);
+		my $got = gets($nodes[$i], $xorb, $repo, $tokens);
+
+		is(join(', ', grep { !/^$plans\z/ } split(/, /, $got)), '',
+			"$name: node $i: nothing for $who");
+		ok(wait_for(5, sub { gets($nodes[$i], $xorb, $repo, $tokens)
+			eq '' }), "$name: node $i: not even a plan for $who");
+	}
+}
+
 sub between {
 	my ($name) = @_;
 
-	my $repo = 'team/between_' . $name =~ s/ /_/gr;
+	my $repo = ($name eq 'swept' ? 'team/bucket_' : 'team/between_')
+		. $name =~ s/ /_/gr;
+	my ($xorb, $kept);
 
-	create('alice', $repo, 0);
+	if ($name eq 'swept') {
+		is(post('alice', "/api/buckets/$repo", '{}')->{status}, 200,
+			"a bucket $repo");
+		($xorb, $kept) = map { put($repo, $_) } 1, 2;
 
-	my $xorb = file($repo);
-	my $kept = file($repo);
+	} else {
+		create('alice', $repo, 0);
+		($xorb, $kept) = map { file($repo) } 1, 2;
+	}
+
 	my $auth = given($far, 'bob', 'bob/own', 'write');
 	my $read = given($t, 'bob', 'bob/own', 'read');
 	my ($shard, $before) = map { shard($_) } $xorb, $kept;

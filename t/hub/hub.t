@@ -63,7 +63,7 @@ refused('/api/models/me/m/tree/main/no', 'EntryNotFound');
 refused('/me/m/resolve/main/no', 'EntryNotFound');
 refused('/me/m/resolve/no/x', 'RevisionNotFound');
 refused('/me/no/resolve/main/x', 'RepoNotFound');
-refused('/api/models/me/m/discussions', 'EntryNotFound', 'no list');
+refused('/api/models/me/m/discussions', 'NotSupported', 'no list');
 
 # --------------------------------------------------------------------------
 # files: uploaded by LFS, inside a commit, and empty
@@ -92,6 +92,19 @@ my ($entry) = grep { $_->{path} eq 'a.txt' }
 	@{ $t->get('/api/models/me/m/tree/main?expand=true')->json() };
 
 is($entry->{lfs}{oid}, sha256_hex('hello'), 'tree: sha256');
+
+for my $case ([ 'a.txt', 'is not a folder' ], [ 'no', 'does not exist' ],
+	[ 'a.txt/b', 'does not exist' ])
+{
+	my ($path, $text) = @$case;
+	my $r = $t->get("/api/models/me/m/tree/main/$path");
+
+	is($r->{status}, 404, "tree of $path");
+	is($r->header_value('X-Error-Code'), 'EntryNotFound',
+		"tree of $path: the code");
+	is($r->header_value('X-Error-Message'), qq{$path $text on "main"},
+		"tree of $path: the message");
+}
 is($entry->{size}, 5, 'tree: size');
 is($entry->{lastCommit}{id}, $oid, 'tree: the commit');
 
@@ -132,6 +145,70 @@ is($r->header_value('Content-Range'), 'bytes */0',
 
 is($t->get('/me/m/resolve/main/a.txt', { 'If-None-Match' => '"'
 	. sha256_hex('hello') . '"' })->{status}, 304, 'resolve: 304');
+
+# The conditions apply to HEAD, too, and to a range of an empty file.
+
+for my $case ([ 'a.txt', sha256_hex('hello') ],
+	[ 'd/empty', 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391' ])
+{
+	my ($path, $etag) = @$case;
+
+	for my $row ([ 'If-None-Match' => qq{"$etag"}, 304 ],
+		[ 'If-None-Match' => qq{"x", W/"$etag"}, 304 ],
+		[ 'If-None-Match' => '"x"', 200 ],
+		[ 'If-Match' => '"x"', 412 ],
+		[ 'If-Match' => qq{"$etag"}, 200 ])
+	{
+		my ($name, $value, $status) = @$row;
+
+		is($t->head("/me/m/resolve/main/$path", { $name => $value })
+			->{status}, $status, "HEAD $path: $name: $value");
+	}
+}
+
+is($t->get('/me/m/resolve/main/d/empty', { Range => 'bytes=0-0',
+	'If-None-Match' => '"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"' })
+	->{status}, 304, 'resolve: a range of nothing: 304');
+
+# --------------------------------------------------------------------------
+# raw: the pointer of a file that is in LFS on huggingface.co
+
+my %raw = ('raws/t.gguf' => 'GGUF', 'raws/t.safetensors' => 'st',
+	'raws.bin/a' => 'text', 'raws/README.md' => '# text',
+	'raws/x.png' => 'PNG', 'raws/no.gguf' => '', 'raws/pt' => 'p');
+
+is(commit('me/m', map { inline($_, $raw{$_}) } sort keys %raw)->{status}, 200,
+	'raw: a commit');
+
+$raw{"raws/$_"} = "\0" x (10 * 1024 * 1024 + $_) for 0, 1;
+
+is(commit('me/m', map { lfs('me/m', $_, $raw{$_}) } 'raws/0', 'raws/1')
+	->{status}, 200, 'raw: large files');
+
+for my $path (sort keys %raw) {
+	my $sum = sha256_hex($raw{$path});
+	my $points = $path =~ m!t\.(gguf|safetensors)$|/1$!;
+	my $want = $points ? "version https://git-lfs.github.com/spec/v1\n"
+		. "oid sha256:$sum\nsize " . length($raw{$path}) . "\n"
+		: $raw{$path};
+
+	$r = $t->get("/me/m/raw/main/$path");
+	is($r->{status}, 200, "raw: $path");
+	ok($r->{body} eq $want, "raw: $path: the body");
+	is($t->head("/me/m/raw/main/$path")->header_value('Content-Length'),
+		length($want), "raw: $path: HEAD");
+	ok($t->get("/me/m/resolve/main/$path")->{body} eq $raw{$path},
+		"resolve: $path");
+	next if !$points;
+
+	is($r->header_value('ETag'), '"' . substr($sum, 0, 40) . '"',
+		"raw: $path: ETag");
+	is($r->header_value('X-Xet-Hash'), undef, "raw: $path: no hash");
+	is($t->get("/me/m/raw/main/$path", { 'If-None-Match' =>
+		$r->header_value('ETag') })->{status}, 304, "raw: $path: 304");
+	is($t->get("/me/m/raw/main/$path", { Range => 'bytes=0-0' })->{body},
+		$want, "raw: $path: a range");
+}
 
 # --------------------------------------------------------------------------
 # a file inside the commit

@@ -244,7 +244,15 @@ for my $time (1, 2) {
 is(paths_info('/api/models/me/m/paths-info/main', $infos[2][0], $infos[2][1],
 	$far), 'a d/b c', 'paths-info: directly');
 
-my $infos = () = slurp($far->dir() . '/access.log', 1) =~ m!/paths-info/!g;
+my $infos;
+
+# nginx logs a request after its response
+
+wait_for(20, sub {
+	$infos = () = slurp($far->dir() . '/access.log', 1)
+		=~ m!/paths-info/!g;
+	return $infos >= 7;
+});
 
 is($infos, 7, 'paths-info: each body is sent once');
 is($t->post('/api/models/me/none/paths-info/main', \'{"paths":["a"]}',

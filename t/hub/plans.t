@@ -125,6 +125,8 @@ my %one = (
 		sub { "$hub, 'main', ARRAY['d7/f7'::bytea],"
 		. " ARRAY[400::bigint], ARRAY[0::bigint], $all, $all, 'me'" } }
 		'NULL', 'ARRAY[400::bigint]' ],
+	hub_ignores => [ map { my $rev = $_; sub { "$hub, '$rev'" } } 'main',
+		@other ],
 	hub_refs_get => sub { "$hub, NULL" },
 	hub_commits_get => sub { "$hub, 'main', NULL, 100, NULL" },
 	hub_ref_put => [ sub { "$hub, 'heads/b$_[0]', 'main', 0, 'me', NULL,"
@@ -165,7 +167,8 @@ my %one = (
 			"z$_[0]", 0) } ],
 	hub_unstage => sub { "'f$_[0]', 5" },
 	hub_claims => sub { "'_hub/1', 'c$_[0]', 'me'" },
-	hub_proven => sub { "'_hub/1', public.file(8), public.digest(8)" },
+	hub_proven => sub { "'_hub/1', ARRAY[public.file(8)],"
+		. ' ARRAY[public.digest(8)]' },
 	hub_commit => [ map { my ($branch, $upload) = @$_; sub { "$hub,"
 		. " '$branch', '$upload$_[0]', NULL, 'me', 'title', '', 1,"
 		. " NULL, 'me', 100000" } }

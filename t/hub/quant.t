@@ -21,7 +21,15 @@ use MIME::Base64 qw/ encode_base64 /;
 
 my $t = Test::Xet->new(Test::Xet::Table::hub(
 	'xet_auth token; xet_hub_public on;',
-	Test::Xet::Token::token_location()));
+	Test::Xet::Token::token_location() . <<'EOF'));
+
+        location /closed/ {
+            xet_hub on;
+            xet_hub_base /closed;
+            xet_api_base /cas;
+            xet_auth token;
+        }
+EOF
 
 $t->allow(qr/xet: 4\d\d /);
 $t->token_key();
@@ -91,6 +99,15 @@ for my $tag (qw/ Q4 K_M Q4_K_M2 Q6_K Q2_K BF16 tiny2 % main /, '%25', '..',
 	ok($r->{status} == 404 || $tag =~ /^(?:%|\.\.)$/ && $r->{status} == 400,
 		"no such tag: $tag") or diag("$r->{status} $r->{body}");
 }
+
+# Ollama shows the text of a 400, but not of a 404
+
+$r = $t->get('/v2/alice/gg/manifests/Q9', $ollama);
+is($r->{status}, 400, 'Ollama: no such tag');
+like($r->{body}, qr/\\"Q9\\", only for F16, IQ2_XS, Q4_K, Q4_K_M, Q4_K_XL, /,
+	'Ollama: the tags are named');
+like($t->get('/v2/alice/gg/manifests/Q9', $json)->{body},
+	qr/only for F16, /, 'others: the tags are named');
 
 # --------------------------------------------------------------------------
 # the blobs of Ollama: HEAD, then GET without ranges for the URL of the data,
@@ -176,9 +193,46 @@ for my $rest ('manifests/latest', 'manifests/none', "blobs/$secret",
 		my @seen = map { $t->get("/v2/alice/$_/$rest", $who->[1]) }
 			qw/ secret missing /;
 
-		is($seen[0]{status}, 404, "$who->[0]: $rest");
-		is($seen[0]{body}, $seen[1]{body}, "$who->[0]: $rest: alike");
+		is($seen[0]{status}, $rest =~ /^man/ && $who->[0] eq 'nobody'
+			? 401 : 404, "$who->[0]: $rest");
+		alike("$who->[0]: $rest", @seen);
 	}
+}
+
+# node-llama-cpp sends its token after a 401 only, with which Ollama would ask
+# for a token at a URL in WWW-Authenticate
+
+for my $tag (qw/ latest none Q4_0 /) {
+	my @seen = map { $t->get("/v2/$_/manifests/$tag", $ollama) }
+		qw! alice/secret alice/missing !;
+
+	is($seen[0]{status}, 403, "Ollama: $tag of a private repo");
+	like($seen[0]{body}, qr/not public; Ollama cannot send a token/,
+		"Ollama: $tag: why");
+	alike("Ollama: $tag", @seen);
+
+	@seen = map { $t->get("/v2/$_/manifests/$tag") }
+		qw! alice/secret alice/missing !;
+	is($seen[0]{status}, 401, "a 401 without a token: $tag");
+	is($seen[0]->header_value('WWW-Authenticate'), 'Bearer realm="xet"',
+		"a challenge: $tag");
+	is($seen[0]->header_value('X-Error-Code'), 'RepoNotFound',
+		"code: $tag");
+	alike("nobody: $tag", @seen);
+}
+
+is($t->get('/v2/alice/secret/manifests/latest', $alice)->{status}, 200,
+	'alice: with her token');
+
+# a Hub that is not public
+
+for my $name (qw/ gg secret missing /) {
+	my $uri = "/closed/v2/alice/$name/manifests/latest";
+
+	is($t->get($uri, $ollama)->{status}, 403, "closed: Ollama: $name");
+	is($t->get($uri, $json)->{status}, 401, "closed: others: $name");
+	is($t->get($uri, { %$ollama, Authorization => 'Bearer x' })->{status},
+		401, "closed: a wrong token: $name");
 }
 
 is($t->get("/v2/alice/secret/blobs/$secret", $alice)->{status}, 307,
@@ -235,6 +289,18 @@ sub commit {
 	return $r->json()->{commitOid};
 }
 
+# Checks that responses differ in nothing but the identifier of the request.
+
+sub alike {
+	my ($name, @seen) = @_;
+
+	my @text = map { my $r = $_; join("\n", $r->{status}, $r->{body},
+		map { "$_: " . ($r->header_value($_) // 'none') }
+		qw/ WWW-Authenticate X-Error-Code X-Error-Message / ) } @seen;
+
+	is($text[$_], $text[0], "$name: alike $_") for 1 .. $#text;
+}
+
 sub missing {
 	my ($uri, $name) = @_;
 
@@ -261,7 +327,7 @@ sub sibling {
 	my ($size, $sum) = (length($gg{$path}), sha256_hex($gg{$path}));
 
 	return { rfilename => $path, size => $size,
-		blobId => substr($sum, 0, 40), lfs => { size => $size,
+		blobId => "sha256:$sum", lfs => { size => $size,
 		sha256 => $sum, pointerSize => 134 } };
 }
 

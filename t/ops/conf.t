@@ -4,6 +4,8 @@
 
 # Directives: accepted values, refused values, and error messages.  No message
 # contains a secret, and accepted configurations work.
+#
+# "trap N" in names: docs/protocol.md numbers the traps.
 
 use warnings;
 use strict;
@@ -204,7 +206,8 @@ for my $param (qw/ reads=0 reads=65 reads=-1 reads=x reads= reads=1.5 reads
 	long_timeout=0 long_timeout=2h ping_timeout=0 ping_timeout=x
 	foo=1 Reads=2 reads:2
 	write_timeout=0 write_timeout=25h write_timeout=
-	lock_timeout=0 lock_timeout=25h lock_timeout=x
+	lock_timeout=0 lock_timeout=25h lock_timeout=x idle=0 idle=999ms
+	idle=25h
 	timeout=99999999999999999999 queue=99999999999999999999 /)
 {
 	bad("xet_postgres $param", qr/invalid parameter "\Q$param\E"/,
@@ -215,7 +218,7 @@ for my $param (qw/ reads=1 reads=64 writes=1 writes=64 depth=1 depth=256
 	queue=1 queue=1000000 timeout=1 timeout=1ms timeout=60m
 	write_timeout=1ms write_timeout=24h connect_timeout=1s dedup=1
 	dedup=64 dedup_timeout=1ms long=1 long=64 long_timeout=1ms
-	ping_timeout=1h lock_timeout=1ms lock_timeout=24h /)
+	ping_timeout=1h lock_timeout=1ms lock_timeout=24h idle=1s idle=24h /)
 {
 	good("xet_postgres $param",
 		with(xet_postgres => "$conninfo $param"));
@@ -224,7 +227,7 @@ for my $param (qw/ reads=1 reads=64 writes=1 writes=64 depth=1 depth=256
 good('all parameters', with(xet_postgres => "$conninfo reads=1 writes=2"
 	. ' depth=3 queue=4 timeout=5s write_timeout=6s connect_timeout=7s'
 	. ' dedup=2 dedup_timeout=8s long=2 long_timeout=8s ping_timeout=9s'
-	. ' lock_timeout=1s'));
+	. ' lock_timeout=1s idle=30s'));
 
 my $out = good('a password', with(xet_postgres
 	=> '"dbname=xet password=geheimnis"'));

@@ -605,7 +605,7 @@ wrong_http('sessions', words('invalid parameter "reads=65" in "xet_postgres" ',
 wrong_http('times', qr/"lock_timeout=2d" in .* must be a time from 1ms to 24h/,
 	"$pg lock_timeout=2d;");
 wrong_http('no such parameter', words('invalid parameter "read=3" in ... be ',
-	'"reads=", ... or "connect_timeout="'),
+	'"reads=", ... or "idle="'),
 	"$pg read=3;");
 wrong_http('twice', qr/duplicate parameter "reads=4" in "xet_postgres"/,
 	"$pg reads=3 writes=1 reads=4;");

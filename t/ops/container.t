@@ -153,7 +153,7 @@ sub step {
 	} elsif ($what eq 'ENTRYPOINT') {
 		$image->{entrypoint} = [ $rest =~ /"([^"]*)"/g ];
 
-	} elsif ($what =~ /^(?:VOLUME|EXPOSE|STOPSIGNAL)$/) {
+	} elsif ($what =~ /^(?:VOLUME|EXPOSE|STOPSIGNAL|LABEL)$/) {
 		$image->{lc $what} = $rest;
 
 	} else {

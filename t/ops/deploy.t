@@ -3,9 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # docker/kubernetes and docker/compose.yaml: the files are valid, and agree with
-# the image in user, port, volume, variables, times and version.  The Helm chart
-# creates the same resources as kustomize.  No container has more permissions or
-# secrets than it needs.
+# the image in user, port, volume, variables, version and time to stop.  The
+# Helm chart creates the same resources as kustomize.  No container has more
+# permissions or secrets than it needs.
 
 use warnings;
 use strict;

@@ -5,6 +5,8 @@
 # PostgreSQL is down, slow, frozen, restarted, misconfigured or busy: responses
 # in the meantime, and recovery without an operator.  No session or descriptor
 # leaks.
+#
+# "trap N" in names: docs/protocol.md numbers the traps.
 
 use warnings;
 use strict;

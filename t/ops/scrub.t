@@ -54,8 +54,8 @@ sub keep {
 	spew("$dir/backup/$copy", $t->copy_bytes($copy));
 }
 
-# Converts a hash string to bytes, reversed in groups of eight, or bytes to a
-# hash string.
+# Converts a hash string to the hex digits of the hash's bytes, or these digits
+# to the hash string: reverses each group of eight bytes.
 
 sub bytes_of {
 	return join('', map { unpack('H*', reverse(pack('H*', $_))) }

@@ -58,7 +58,7 @@ $t->token_key();
 $t->run();
 
 # --------------------------------------------------------------------------
-# the newest client, unmodified
+# the newest hf_xet, unmodified
 
 my $size = 20_000_000;
 my $dir = tempdir(CLEANUP => 1);

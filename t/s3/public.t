@@ -44,7 +44,7 @@ EOC
 $t->run();
 
 # --------------------------------------------------------------------------
-# the newest client, unmodified
+# the newest hf_xet, unmodified
 
 my $dir = tempdir(CLEANUP => 1);
 

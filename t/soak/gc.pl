@@ -1095,10 +1095,8 @@ sub break_it {
 	my ($what) = @_;
 
 	my %breaks = (
-		stay => 'CREATE OR REPLACE FUNCTION xet.shard_stay(hashes bytea[],'
-			. ' held boolean) RETURNS void LANGUAGE sql AS'
-			. " 'UPDATE xet.files SET held = true WHERE \$2 AND NOT held"
-			. " AND hash = ANY (\$1)'",
+		stay => 'CREATE OR REPLACE FUNCTION xet.shard_stay(ids bigint[])'
+			. " RETURNS void LANGUAGE sql AS 'SELECT'",
 		notes => 'CREATE OR REPLACE FUNCTION xet.file_xorbs_gone() RETURNS'
 			. ' trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO'
 			. ' xet.gc_xorbs (xorb_id) SELECT DISTINCT g.xorb_id FROM'

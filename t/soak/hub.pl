@@ -427,7 +427,7 @@ sub act_unbranch {
 		done => sub { delete $repo->{branches}{$name} } };
 }
 
-# No branch or tag may have a name that looks like a commit.
+# No branch or tag may have the name of a commit; with fewer digits it may.
 
 sub act_tag {
 	my ($rng, $busy) = @_;
@@ -438,8 +438,7 @@ sub act_tag {
 
 	return undef unless defined $oid;
 
-	my $name = $rng->pick($oid, substr($oid, 0, 10), "$oid/d",
-		uc(substr($oid, 0, 8)));
+	my $name = $rng->pick($oid, "$oid/d", uc($oid));
 
 	return { who => $who, method => 'POST', uri => api($repo)
 		. '/branch/' . ($name =~ s!/!%2F!r), body => '{}',

@@ -10,7 +10,9 @@
  *     xet_tables directives    [{"name","context","kind","default","post"}]
  *     xet_tables postgres      [{"name","kind","default","min","max","must"}]
  *
- * The rows come from the sources from which the module is built.
+ * The rows come from the sources from which the module is built: routes.def,
+ * statements.def and directives.def.  The comments at the beginning of these
+ * files explain the columns ("access" is "right", "must" is WORDS).
  */
 
 #include <stdio.h>

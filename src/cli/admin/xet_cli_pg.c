@@ -17,7 +17,9 @@
 
 #define XET_CLI_PG_PARAMS   8
 #define XET_CLI_PG_BYTEA    17         /* OID of the type bytea */
-#define XET_CLI_PG_LINE     960        /* see xet_cli_pg_plain() */
+
+/* A value in a service file must be shorter, see xet_cli_pg_plain(). */
+#define XET_CLI_PG_LINE     960        /* bytes */
 
 
 struct xet_cli_pg_s {

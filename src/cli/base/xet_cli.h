@@ -146,7 +146,7 @@ int xet_cli_no_memory(void);
     X(REPO, "repo", "NAME", 0,                                                \
       "name of the repository")                                               \
     X(RETRIES, "retries", "N", 0,                                             \
-      "retries of a failed request (default: 5)")                             \
+      "retries of a failed request (default: 8)")                             \
     X(REVISION, "revision", "NAME", 0,                                        \
       "branch, tag or commit (default: main)")                                \
     X(ROLE, "role", "TEXT", 0,                                                \

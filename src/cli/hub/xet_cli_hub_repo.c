@@ -160,7 +160,7 @@ xet_cli_hub_token(const xet_cli_args_t *args, const char *endpoint)
 
     other = xet_cli_http_endpoint(args);
 
-    return (*other == '\0' || xet_cli_http_same(other, endpoint))
+    return (*other == '\0' || xet_cli_url_same(other, endpoint))
            ? getenv("XET_TOKEN") : NULL;
 }
 
@@ -217,7 +217,7 @@ xet_cli_hub_apart(const xet_cli_args_t *args, int names, int hashes)
     if (names == 0 || hashes == 0 || hub == NULL || *other == '\0'
         || (args->value[XET_CLI_OPT_TOKEN_FILE] == NULL
             && (!ours || token == NULL || *token == '\0'))
-        || xet_cli_http_same(hub, other))
+        || xet_cli_url_same(hub, other))
     {
         return XET_CLI_OK;
     }

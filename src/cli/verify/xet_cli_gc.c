@@ -200,8 +200,9 @@ xet_cli_gc_run(xet_cli_gc_t *g)
 
 
 /*
- * Requests a run and waits for its end.  A run that is already waiting first
- * gets time for a retry.
+ * Requests a run and waits for its end.  If an earlier run waits to be retried,
+ * a server gets XET_CLI_GC_WAITS ms to retry that run; after its end a new run
+ * is requested.
  */
 
 static int

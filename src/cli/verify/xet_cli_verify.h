@@ -166,9 +166,10 @@ int xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job);
 int xet_cli_store_file(xet_cli_checker_t *c, xet_cli_job_t *job);
 
 /*
- * Row handler; ctx is a xet_cli_store_terms_t.  Stores size, term_count and
- * sha256, and appends packed, from the first four columns of a row.  Returns
- * XET_CLI_OK, or XET_CLI_ERROR after printing an out-of-memory error.
+ * Row handler; ctx is a xet_cli_store_terms_t.  The first four columns of a row
+ * are the size of a file, its number of terms, its SHA-256, and a part of its
+ * packed terms.  Stores the first three, and appends the part to t->packed.
+ * Returns XET_CLI_OK, or XET_CLI_ERROR after printing an out-of-memory error.
  */
 int xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row);
 

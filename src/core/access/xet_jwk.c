@@ -254,8 +254,9 @@ xet_jwk_set_tag(xet_jwk_t *key)
 
 
 /*
- * Derives the seed from the 32 bytes of a private Ed25519 key, which have only
- * one encoding: the same key always has the same seed.
+ * Sets key->seed, from which xet_jwk_derive() derives other keys.  The input is
+ * the 32 bytes of the private Ed25519 key, which have only one encoding: the
+ * same private key always gives the same seed.
  */
 
 static xet_status_t

@@ -22,10 +22,10 @@
  *     32     HMAC-SHA256 with a secret, or 64: Ed25519 signature
  *
  * The signature covers XET_TOKEN_PREFIX and all bytes before the signature.
- * The prefix has characters that a JWT never has, so a signature of one form
- * is never valid for the other form.  Both algorithms are deterministic, and
- * no signature can be changed to another valid one.  Keys of other algorithms,
- * for which this is not so, never verify compact tokens.
+ * The prefix has characters that a JWT never has, so the signature of a JWT is
+ * never valid for a compact token, or the reverse.  Both algorithms are
+ * deterministic, and no signature can be changed to another valid one.  Keys of
+ * other algorithms, for which this is not so, never verify compact tokens.
  *
  * As with JWT, the tag only selects which keys are tried, and the claims are
  * parsed after the signature is verified.

@@ -28,17 +28,19 @@ struct xet_codec_s {
 
 /*
  * Creates a codec; NULL means out of memory.  suite must outlive the codec.  A
- * codec takes 256 KiB.  To decode, LZ4F allocates buffers for the largest
- * block size that any frame has declared so far, and keeps the buffers.  With
- * the 64 KiB blocks of most clients, the buffers take 128 KiB of address
- * space; with the 4 MiB blocks of JavaScript clients, 8.1 MiB.  A normal frame
- * touches about 256 KiB of these 8.1 MiB; a crafted frame touches 4.1 MiB.
+ * codec takes 256 KiB.  The frames of most clients, which have independent
+ * blocks, no checksums and no content size, need nothing more to decode.  For
+ * other frames, LZ4F allocates buffers for the largest block size that any of
+ * them has declared so far, and keeps them until a decode fails: up to 8.1 MiB
+ * of address space, of which a crafted frame touches 4.1 MiB.
  */
 xet_codec_t *xet_codec_create(const xet_suite_t *suite);
 void xet_codec_destroy(xet_codec_t *c);
 
 /*
- * Decodes one chunk of exactly raw_len bytes (1..XET_CHUNK_MAX) into out.
+ * Decodes one chunk of exactly raw_len bytes (1..XET_CHUNK_MAX) into out, which
+ * must not overlap in; but out may be in for XET_SCHEME_NONE, so that nothing
+ * is copied.
  * Accepts any legal LZ4 frame that is complete, is alone in the input, and
  * decodes to raw_len bytes.  Rejects dictionaries and skippable frames.
  *
@@ -62,8 +64,8 @@ xet_status_t xet_codec_encode(xet_codec_t *c, unsigned scheme,
     const uint8_t *in, size_t len, uint8_t *out, size_t *out_len);
 
 /*
- * Group the bytes of a chunk (split), or undo the grouping (join).  n may have
- * any value; in and out must not overlap.
+ * Group the bytes of a chunk by their position modulo 4 (split), or undo the
+ * grouping (join).  n may have any value; in and out must not overlap.
  */
 void xet_codec_bg4_split(const uint8_t *in, uint8_t *out, size_t n);
 void xet_codec_bg4_join(const uint8_t *in, uint8_t *out, size_t n);

@@ -195,10 +195,11 @@ xet_gearhash_find(const uint64_t *gear, uint64_t mask, uint64_t *hash,
 
 
 /*
- * Searches the lanes of the block at p.  hash[0] is the hash before the block;
- * on return hash has the hash of each lane.  Sets *lane to the lane where the
- * mask matched, or to XET_GEARHASH_LANES.  Returns the number of bytes hashed
- * in *lane and in each lane before it.
+ * Hashes the consecutive lanes of the block at p in parallel, until a hash
+ * matches the mask.  hash[0] is the hash before the block; on return hash has
+ * the hash of each lane.  Sets *lane to the lane of the match, and returns the
+ * number of bytes hashed in this lane, and in each lane before it.  Without a
+ * match sets *lane to XET_GEARHASH_LANES, and returns XET_GEARHASH_LANE.
  */
 
 static size_t

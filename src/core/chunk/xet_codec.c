@@ -137,7 +137,9 @@ xet_codec_none_decode(xet_codec_t *c, const uint8_t *in, size_t len,
         return XET_XORB_DATA_LEN;
     }
 
-    memcpy(out, in, len);
+    if (out != in) {
+        memcpy(out, in, len);
+    }
 
     return XET_OK;
 }

@@ -3,12 +3,15 @@
  * LZ4 frames, the codec of XET_SCHEME_LZ4.
  *
  * Purpose:    encodes a chunk as one frame, and decodes it.
- * States:     the codec has one LZ4F context for all decoding.  The whole
- *             frame and the whole output are available, so LZ4F buffers
- *             nothing, unless the block size of the frame is larger than the
- *             room left.  Then LZ4F decodes a block into a buffer of its own,
- *             of the block size that the frame declares.  A context that
- *             failed inside a frame is reset, so every decode starts clean.
+ * States:     the codec has one LZ4F context for all decoding.  The frames of
+ *             most clients have independent blocks, no checksums and no
+ *             content size.  Such blocks are decoded straight to their place.
+ *             LZ4F decodes all other frames, and all frames with a fault.  It
+ *             decodes a block that may be larger than the room left into a
+ *             buffer of its own, of the block size that the frame declares,
+ *             and copies it.  A context that failed inside a frame is freed,
+ *             so every decode starts clean: after a reset, LZ4F 1.9.4 would
+ *             still expect the rest of the content size of the failed frame.
  * Ownership:  the codec owns the context; no data is kept between calls.
  * Threads:    one at a time.
  *
@@ -19,7 +22,9 @@
  */
 
 #include <stdlib.h>
+#include <string.h>
 
+#include <lz4.h>
 #include <lz4frame.h>
 
 #include "xet_base.h"
@@ -29,6 +34,8 @@
 #define XET_CODEC_LZ4_MAGIC   0x184d2204
 #define XET_CODEC_LZ4_HEADER  7            /* bytes of the shortest header */
 #define XET_CODEC_LZ4_DICT    0x01         /* FLG bit: has a dictionary ID */
+#define XET_CODEC_LZ4_USUAL   0x60         /* FLG of independent blocks */
+#define XET_CODEC_LZ4_PLAIN   0x80000000   /* bit of a block's size */
 
 /*
  * LZ4F_compressFrameBound() of the largest chunk is about XET_CHUNK_MAX + 40.
@@ -48,6 +55,10 @@ static xet_status_t xet_codec_lz4_encode(xet_codec_t *c, const uint8_t *in,
     size_t len, uint8_t *out, size_t *out_len);
 static xet_status_t xet_codec_lz4_decode(xet_codec_t *c, const uint8_t *in,
     size_t len, uint8_t *out, size_t raw_len);
+static size_t xet_codec_lz4_header(LZ4F_dctx *dctx, const uint8_t *in,
+    size_t len, size_t *block_max);
+static int xet_codec_lz4_blocks(const uint8_t *in, size_t len, uint8_t *out,
+    size_t raw_len, size_t block_max);
 static xet_status_t xet_codec_lz4_frame(LZ4F_dctx *dctx, const uint8_t *in,
     size_t len, uint8_t *out, size_t raw_len);
 static xet_status_t xet_codec_lz4_error(size_t rc);
@@ -134,6 +145,7 @@ static xet_status_t
 xet_codec_lz4_decode(xet_codec_t *c, const uint8_t *in, size_t len,
     uint8_t *out, size_t raw_len)
 {
+    size_t            n, block_max;
     xet_status_t      rc;
     xet_codec_lz4_t  *lz4;
 
@@ -151,13 +163,116 @@ xet_codec_lz4_decode(xet_codec_t *c, const uint8_t *in, size_t len,
         return XET_XORB_DATA;
     }
 
+    if (lz4->dctx == NULL
+        && LZ4F_isError(LZ4F_createDecompressionContext(&lz4->dctx,
+                                                        LZ4F_VERSION)))
+    {
+        lz4->dctx = NULL;
+        return XET_NOMEM;
+    }
+
+    n = xet_codec_lz4_header(lz4->dctx, in, len, &block_max);
+
+    if (n && xet_codec_lz4_blocks(in + n, len - n, out, raw_len, block_max)) {
+        return XET_OK;
+    }
+
     rc = xet_codec_lz4_frame(lz4->dctx, in, len, out, raw_len);
 
     if (rc != XET_OK) {
-        LZ4F_resetDecompressionContext(lz4->dctx);
+        LZ4F_freeDecompressionContext(lz4->dctx);
+        lz4->dctx = NULL;
     }
 
     return rc;
+}
+
+
+/*
+ * Returns the length of the frame's header if xet_codec_lz4_blocks() can
+ * decode the frame, otherwise 0.  LZ4F checks the header.
+ */
+
+static size_t
+xet_codec_lz4_header(LZ4F_dctx *dctx, const uint8_t *in, size_t len,
+    size_t *block_max)
+{
+    size_t            n, rc;
+    LZ4F_frameInfo_t  info;
+
+    if (in[4] != XET_CODEC_LZ4_USUAL) {
+        return 0;
+    }
+
+    n = len;
+    rc = LZ4F_getFrameInfo(dctx, &info, in, &n);
+
+    LZ4F_resetDecompressionContext(dctx);
+
+    if (LZ4F_isError(rc)) {
+        return 0;
+    }
+
+    /* 64 KiB, 256 KiB, 1 MiB, 4 MiB */
+    *block_max = (size_t) 1 << (8 + 2 * info.blockSizeID);
+
+    return n;
+}
+
+
+/*
+ * Decodes the blocks after the header.  Returns 0 for any fault, and for empty
+ * blocks: LZ4F then decodes the frame, and determines the error.
+ */
+
+static int
+xet_codec_lz4_blocks(const uint8_t *in, size_t len, uint8_t *out,
+    size_t raw_len, size_t block_max)
+{
+    int       n;
+    size_t    size, room;
+    uint32_t  word;
+
+    while (len >= sizeof(word)) {
+        word = xet_get_u32(in);
+        in += sizeof(word);
+        len -= sizeof(word);
+
+        if (word == 0) {
+            return len == 0 && raw_len == 0;
+        }
+
+        size = word & ~XET_CODEC_LZ4_PLAIN;
+        room = raw_len < block_max ? raw_len : block_max;
+
+        if (size == 0 || size > len || size > block_max) {
+            return 0;
+        }
+
+        if (word & XET_CODEC_LZ4_PLAIN) {
+
+            if (size > room) {
+                return 0;
+            }
+
+            memcpy(out, in, size);
+            n = (int) size;
+
+        } else {
+            n = LZ4_decompress_safe((const char *) in, (char *) out,
+                                    (int) size, (int) room);
+            if (n <= 0) {
+                return 0;
+            }
+        }
+
+        in += size;
+        len -= size;
+        out += n;
+        raw_len -= (size_t) n;
+    }
+
+    return 0;
 }
 
 

@@ -91,7 +91,11 @@ typedef struct {
     uint32_t         chunk_target;
     uint32_t         chunk_max;
 
-    /* a stable size: stable_min <= size < stable_max, see xet_plan.h */
+    /*
+     * A size is stable if stable_min <= size < stable_max.  After two
+     * consecutive unchanged chunks of stable sizes, the chunker cuts as before
+     * an edit, see xet_plan.h.
+     */
     uint32_t         chunk_stable_min;
     uint32_t         chunk_stable_max;
 
@@ -304,7 +308,9 @@ void xet_merkle_finish(xet_merkle_t *m, xet_hash_t *root);
  * A level keeps on its left the nodes whose group may begin before the run, and
  * on its right the nodes whose group may end after the run.  The nodes in the
  * middle are grouped and form the level above.  Both ends of the middle are
- * stable cuts; a stable cut ends a group, no matter where grouping began.
+ * stable cuts; a stable cut ends a group, no matter where grouping began.  A
+ * natural cut is a node whose hash is a multiple of merge_modulus: it ends a
+ * group that has at least merge_min nodes.
  */
 
 typedef struct {
@@ -332,7 +338,8 @@ typedef struct {
     xet_merkle_node_t     *nodes;
     size_t                 n;
     size_t                 room;
-    size_t                 left;       /* nodes before the first stable cut */
+    size_t                 left;       /* nodes on the left side: all before
+                                          the first stable cut */
     size_t                 scanned;    /* nodes searched for stable cuts */
     size_t                 cut;        /* index after the last natural cut */
 

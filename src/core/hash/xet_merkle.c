@@ -6,9 +6,9 @@
  *             constant memory.
  * States:     a level has an open group of fewer than merge_max nodes.  A node
  *             completes its group when the group then has merge_max nodes, or
- *             has at least merge_min nodes and the node's hash is a natural
- *             end.  The group is then closed and becomes one node of the level
- *             above.
+ *             has at least merge_min nodes and the node's hash is a multiple
+ *             of merge_modulus.  The group is then closed and becomes one node
+ *             of the level above.
  * Ownership:  the caller owns the structure; nothing is allocated.  A level is
  *             initialized when its first node arrives, so a small tree touches
  *             little of the structure.

@@ -1,7 +1,8 @@
 
 /*
  * Subtrees of the aggregated hash tree of a file, and their JSON form.  The
- * comment in xet_hash.h defines run, subtree, left, right and stable cut.
+ * comment in xet_hash.h defines run, subtree, left, right, stable cut and
+ * natural cut.
  *
  * Purpose:    computes the subtree of a run of chunks, in one pass, from the
  *             leaves of the run or from the subtrees of its parts.

@@ -138,8 +138,9 @@ typedef enum {
 } xet_hub_risk_e;
 
 /*
- * The reason for refusing a body: a path component or a key, sanitized for
- * messages.  A path component has its original length, a key may be truncated.
+ * The reason for refusing a body: a path component, an invalid path or a key,
+ * sanitized for messages.  A path component has its original length, a path or
+ * key may be truncated.
  */
 
 typedef struct {
@@ -149,9 +150,13 @@ typedef struct {
     size_t          len;
 } xet_hub_refusal_t;
 
-/* Sets *refusal to a key, and to what its value must be; may be NULL. */
+/* Sets *refusal to a key, and to what its value must be (wants, or NULL). */
 void xet_hub_refuse(xet_hub_refusal_t *refusal, const char *key,
     const char *wants);
+
+/* Sets *refusal to the first bytes of a path that is invalid or too deep. */
+void xet_hub_refuse_path(xet_hub_refusal_t *refusal,
+    const xet_hub_text_t *path);
 
 /*
  * Returns the risk of a path.  Sets *part to the first unsafe component of p.
@@ -167,8 +172,8 @@ const char *xet_hub_risk_text(xet_hub_risk_e risk);
 
 /*
  * Checks whether the server or its client may write a file to this path.
- * Returns XET_HUB_PATH for an invalid path.  Returns XET_HUB_UNSAFE and sets
- * *refusal for an unsafe path.
+ * Returns XET_HUB_PATH for an invalid path, XET_HUB_UNSAFE for an unsafe path,
+ * and sets *refusal for both.
  */
 xet_status_t xet_hub_path_check(const xet_hub_text_t *path,
     xet_hub_refusal_t *refusal);
@@ -188,8 +193,8 @@ typedef enum {
     XET_HUB_VALUE_VISIBILITY,          /* "public" or "private" */
     XET_HUB_VALUE_KIND,                /* "model", "dataset" and so on */
     XET_HUB_VALUE_SHA256,              /* "sha256" or "sha_256" */
-    XET_HUB_VALUE_FALSE,               /* the server can't do it */
-    XET_HUB_VALUE_TRUE,                /* the server always does it */
+    XET_HUB_VALUE_FALSE,               /* only false: unsupported feature */
+    XET_HUB_VALUE_TRUE,                /* only true: a feature always on */
     XET_HUB_VALUE_NONE                 /* unsupported with any value */
 } xet_hub_value_e;
 
@@ -429,7 +434,8 @@ xet_status_t xet_hub_ref_parse(xet_hub_ref_t *ref, xet_hub_ref_e kind,
  * xet_hub_operation_t, in which the members of the last column are set:
  *
  *     preupload  {files: [{path, size, sample}], gitIgnore}
- *                path, size, ignored, and content, which is the sample
+ *                path, size, ignored, and content, which is the sample; the
+ *                rules of "hosted" are used if the body has no gitIgnore
  *     paths      {paths: [..], expand}                           path
  *     LFS        {operation, transfers, objects: [{oid, size}]}  sha256, size
  */
@@ -446,7 +452,8 @@ typedef struct {
 } xet_hub_list_t;
 
 xet_status_t xet_hub_preupload_parse(xet_hub_list_t *list, const uint8_t *text,
-    size_t len, xet_hub_op_pt handler, void *ctx);
+    size_t len, const xet_hub_text_t *hosted, xet_hub_op_pt handler,
+    void *ctx);
 xet_status_t xet_hub_paths_parse(xet_hub_list_t *list, const uint8_t *text,
     size_t len, xet_hub_op_pt handler, void *ctx);
 xet_status_t xet_hub_lfs_parse(xet_hub_list_t *list, const uint8_t *text,

@@ -285,6 +285,7 @@ xet_hub_repo_files(xet_hub_repo_t *repo, const xet_hub_limits_t *limits,
         if (rc == XET_OK
             && xet_hub_path_depth(op.path.data, op.path.len) > limits->depth)
         {
+            xet_hub_refuse_path(&repo->refusal, &op.path);
             rc = XET_HUB_DEPTH;
         }
 
@@ -474,7 +475,7 @@ xet_hub_ref_parse(xet_hub_ref_t *ref, xet_hub_ref_e kind, const uint8_t *text,
 
 xet_status_t
 xet_hub_preupload_parse(xet_hub_list_t *list, const uint8_t *text, size_t len,
-    xet_hub_op_pt handler, void *ctx)
+    const xet_hub_text_t *hosted, xet_hub_op_pt handler, void *ctx)
 {
     json_t               *doc;
     xet_status_t          rc;
@@ -483,7 +484,6 @@ xet_hub_preupload_parse(xet_hub_list_t *list, const uint8_t *text, size_t len,
 
     memset(list, 0, sizeof(xet_hub_list_t));
     memset(&safe, 0, sizeof(xet_hub_body_safe_t));
-    memset(&ignore, 0, sizeof(xet_hub_text_t));
 
     safe.handler = handler;
     safe.ctx = ctx;
@@ -497,8 +497,22 @@ xet_hub_preupload_parse(xet_hub_list_t *list, const uint8_t *text, size_t len,
                                 xet_hub_keys_upload, &list->refusal);
     }
 
-    if (rc == XET_OK && xet_hub_body_text(doc, "gitIgnore", &ignore)) {
-        list->ignores = 1;
+    if (rc == XET_OK) {
+        list->ignores = xet_hub_body_text(doc, "gitIgnore", &ignore);
+    }
+
+    if (rc == XET_OK && !list->ignores) {
+        ignore = *hosted;
+
+        if (ignore.len > XET_HUB_IGNORE_MAX) {
+            xet_hub_refuse(&list->refusal, "gitIgnore",
+                           "is missing, and the .gitignore of the repo is too "
+                           "long");
+            rc = XET_HUB_VALUE;
+        }
+    }
+
+    if (rc == XET_OK && ignore.len) {
         rc = xet_hub_ignore_init(&safe.ignore, ignore.data, ignore.len);
     }
 

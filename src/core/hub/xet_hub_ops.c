@@ -148,12 +148,12 @@ static xet_status_t xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc,
     xet_hub_operation_t *op, uint8_t **content);
 static xet_status_t xet_hub_ops_batch(xet_hub_ops_t *ops, json_t *doc,
     xet_hub_operation_t *op);
-static xet_status_t xet_hub_ops_header(json_t *value,
+static xet_status_t xet_hub_ops_header(xet_hub_ops_t *ops, json_t *value,
     xet_hub_operation_t *op);
 static xet_status_t xet_hub_ops_lfs(json_t *value, xet_hub_operation_t *op);
 static xet_status_t xet_hub_ops_inline(json_t *value,
     xet_hub_operation_t *op, uint8_t **content);
-static xet_status_t xet_hub_ops_path(json_t *value,
+static xet_status_t xet_hub_ops_path(xet_hub_ops_t *ops, json_t *value,
     xet_hub_operation_t *op);
 static int xet_hub_ops_pad(const xet_hub_text_t *text);
 static xet_status_t xet_hub_ops_put(json_t *doc, xet_hub_operation_t *op);
@@ -425,7 +425,7 @@ xet_hub_ops_object(xet_hub_ops_t *ops, json_t *doc)
 
     xet_hub_ops_clear(&op);
 
-    rc = xet_hub_ops_header(doc, &op);
+    rc = xet_hub_ops_header(ops, doc, &op);
 
     if (rc != XET_OK) {
         return rc;
@@ -511,10 +511,15 @@ xet_hub_ops_bound(xet_hub_ops_t *ops, const xet_hub_operation_t *op)
         return XET_OK;
     }
 
-    return (rc == XET_OK && !gone
-            && xet_hub_path_depth(op->path.data, op->path.len)
-               > ops->limits.depth)
-           ? XET_HUB_DEPTH : rc;
+    if (rc == XET_OK && !gone
+        && xet_hub_path_depth(op->path.data, op->path.len)
+           > ops->limits.depth)
+    {
+        xet_hub_refuse_path(&ops->refusal, &op->path);
+        return XET_HUB_DEPTH;
+    }
+
+    return rc;
 }
 
 
@@ -551,7 +556,7 @@ xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc, xet_hub_operation_t *op,
 
     rc = xet_hub_keys_check(value, xet_hub_keys_header, &ops->refusal);
 
-    return (rc == XET_OK) ? xet_hub_ops_header(value, op) : rc;
+    return (rc == XET_OK) ? xet_hub_ops_header(ops, value, op) : rc;
 }
 
 
@@ -591,7 +596,7 @@ xet_hub_ops_value(xet_hub_ops_t *ops, const char *key, json_t *value,
         return xet_hub_ops_inline(value, op, content);
 
     case 'c':
-        return xet_hub_ops_path(value, op);
+        return xet_hub_ops_path(ops, value, op);
 
     default:
         break;
@@ -620,7 +625,7 @@ xet_hub_ops_value(xet_hub_ops_t *ops, const char *key, json_t *value,
  */
 
 static xet_status_t
-xet_hub_ops_path(json_t *value, xet_hub_operation_t *op)
+xet_hub_ops_path(xet_hub_ops_t *ops, json_t *value, xet_hub_operation_t *op)
 {
     json_t  *rev;
 
@@ -635,8 +640,12 @@ xet_hub_ops_path(json_t *value, xet_hub_operation_t *op)
         return XET_HUB_OPERATION;
     }
 
-    return xet_hub_path_ok(op->from.data, op->from.len) ? XET_OK
-                                                        : XET_HUB_PATH;
+    if (!xet_hub_path_ok(op->from.data, op->from.len)) {
+        xet_hub_refuse_path(&ops->refusal, &op->from);
+        return XET_HUB_PATH;
+    }
+
+    return XET_OK;
 }
 
 
@@ -694,18 +703,34 @@ xet_hub_ops_batch(xet_hub_ops_t *ops, json_t *doc, xet_hub_operation_t *op)
 
 
 static xet_status_t
-xet_hub_ops_header(json_t *value, xet_hub_operation_t *op)
+xet_hub_ops_header(xet_hub_ops_t *ops, json_t *value, xet_hub_operation_t *op)
 {
     op->op = XET_HUB_HEADER;
 
-    if (!xet_hub_ops_text(value, "summary", &op->title, XET_HUB_TITLE_MAX)
-        || (json_is_string(json_object_get(value, "description"))
-            && !xet_hub_ops_text(value, "description", &op->text,
-                                 XET_HUB_TEXT_MAX))
-        || (json_is_string(json_object_get(value, "parentCommit"))
-            && !xet_hub_ops_text(value, "parentCommit", &op->parent, 40)))
-    {
+    if (!xet_hub_ops_text(value, "summary", &op->title, SIZE_MAX)) {
         return XET_HUB_OPERATION;
+    }
+
+    if (op->title.len > XET_HUB_TITLE_MAX) {
+        xet_hub_refuse(&ops->refusal, "summary",
+                       "must have at most 4096 bytes");
+        return XET_HUB_VALUE;
+    }
+
+    if (xet_hub_ops_text(value, "description", &op->text, SIZE_MAX)
+        && op->text.len > XET_HUB_TEXT_MAX)
+    {
+        xet_hub_refuse(&ops->refusal, "description",
+                       "must have at most 65536 bytes");
+        return XET_HUB_VALUE;
+    }
+
+    if (xet_hub_ops_text(value, "parentCommit", &op->parent, SIZE_MAX)
+        && op->parent.len > 40)
+    {
+        xet_hub_refuse(&ops->refusal, "parentCommit",
+                       "must have at most 40 digits");
+        return XET_HUB_VALUE;
     }
 
     return XET_OK;

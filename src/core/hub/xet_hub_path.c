@@ -88,6 +88,7 @@ xet_hub_path_check(const xet_hub_text_t *path, xet_hub_refusal_t *refusal)
     xet_hub_text_t  part;
 
     if (!xet_hub_path_ok(path->data, path->len)) {
+        xet_hub_refuse_path(refusal, path);
         return XET_HUB_PATH;
     }
 
@@ -140,17 +141,28 @@ xet_hub_refuse(xet_hub_refusal_t *refusal, const char *key, const char *wants)
     part.data = (const uint8_t *) key;
     part.len = strlen(key);
 
+    refusal->wants = wants;
+    xet_hub_refuse_path(refusal, &part);
+}
+
+
+void
+xet_hub_refuse_path(xet_hub_refusal_t *refusal, const xet_hub_text_t *path)
+{
+    xet_hub_text_t  part;
+
+    part = *path;
+
     /* do not cut a character of UTF-8 */
 
     if (part.len > XET_HUB_PART_MAX) {
         part.len = XET_HUB_PART_MAX;
 
-        while ((part.data[part.len] & 0xc0) == 0x80) {
+        while (part.len && (part.data[part.len] & 0xc0) == 0x80) {
             part.len--;
         }
     }
 
-    refusal->wants = wants;
     xet_hub_part_show(&part, refusal);
 }
 

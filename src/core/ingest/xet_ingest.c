@@ -15,40 +15,16 @@
  * Ownership:  the creator owns the ingest.  A chunk that lies in one piece of
  *             the caller's data is not copied; a chunk that spans several
  *             pieces is assembled in carry.
- * Threads:    one at a time.
+ * Threads:    one at a time; others may pack batches (xet_ingest_batch.c).
  */
-
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "xet_chunk.h"
-#include "xet_ingest.h"
-#include "xet_hash.h"
+#include "xet_ingest_batch.h"
+#include "xet_ingest_terms.h"
 
-
-/*
- * Fragmentation.  Reading a file costs one request per term, so terms must not
- * be short.  While the last 128 terms have at least 8 chunks on average, a
- * known chunk is used immediately.  Otherwise a run of known chunks is held
- * back until it has 8 chunks (at most 1 MiB).  A run that ends earlier is
- * stored again, so that the term of the xorb being written becomes longer.
- *
- * A thrifty ingest uses a short run only if it has saved 8 chunks for each
- * term of the file, including the term of that run; at the start of a file it
- * holds back every run.  So a small file in which a chunk occurs twice is
- * stored with both occurrences.  Its xorb is then the same as the xorb of
- * another client, and heals a damaged copy of that xorb.
- *
- * A chunk that follows the last chunk of a term in the same xorb extends the
- * term.  Terms wait until the xorb being written has its hash.  When too many
- * terms wait, the xorb is closed early.
- */
-
-#define XET_INGEST_TERMS   2048        /* maximum number of waiting terms */
-#define XET_INGEST_RECENT  128         /* terms whose lengths are averaged */
-#define XET_INGEST_RUN     8           /* chunks that a term should have */
-#define XET_INGEST_SAVED   256         /* upper limit of the saved counter */
 
 #define XET_INGEST_HELD    (XET_INGEST_RUN - 1)
 
@@ -61,48 +37,14 @@ typedef enum {
 } xet_ingest_state_t;
 
 
-typedef struct {
-    const uint8_t        *data;
-    uint32_t              len;
-    xet_hash_t            hash;
-    unsigned              asked:1;     /* the caller was queried */
-    xet_known_ref_t       ref;         /* the known position of the chunk */
-} xet_ingest_piece_t;
-
-
-/*
- * A term that waits for its xorb.  Only the last waiting term can be extended.
- */
-
-typedef struct {
-    xet_ingest_term_t   term;
-    uint64_t            serial;        /* xorb's serial, see xet_known_ref_t */
-    unsigned            named:1;       /* term.xorb is set */
-} xet_ingest_waiting_t;
-
-
-typedef struct {
-    xet_ingest_term_pt    handler;
-    void                 *ctx;
-
-    uint32_t              file;        /* the number of the current file */
-    uint64_t              closed;      /* complete terms of this file */
-    uint32_t              recent[XET_INGEST_RECENT];  /* chunks per term */
-    uint64_t              recent_sum;
-    uint32_t              saved;       /* see xet_ingest_terms_fragmented() */
-    unsigned              thrifty:1;
-
-    unsigned              n;
-    xet_ingest_waiting_t  waiting[XET_INGEST_TERMS];
-} xet_ingest_terms_t;
-
-
 struct xet_ingest_s {
     xet_ingest_conf_t     conf;
     xet_ingest_state_t    state;
     xet_ingest_want_t     want;
     unsigned              open:1;      /* the xorb being written has chunks */
     unsigned              placed:1;    /* last is set */
+    unsigned              begun:1;     /* the file has a chunk */
+    unsigned              known_run:1;   /* the previous chunk was known */
 
     xet_chunker_t         chunker;
     xet_merkle_t          merkle;
@@ -111,10 +53,7 @@ struct xet_ingest_s {
     xet_ingest_terms_t    terms;
     xet_ingest_info_t     info;
 
-    xet_ingest_piece_t   *cut;         /* at most conf.ahead chunks */
-    unsigned              cut_n;
-    unsigned              cut_placed;  /* number of placed chunks in cut */
-
+    xet_ingest_batch_t   *own;         /* at most conf.ahead chunks */
     xet_ingest_piece_t    chunk;       /* the current chunk */
     xet_known_ref_t       last;        /* position of the previous chunk */
     uint32_t              xorb;        /* number of the open xorb in known */
@@ -125,15 +64,16 @@ struct xet_ingest_s {
     unsigned              held_stored;
 
     size_t                carried;
-    uint8_t               carry[XET_CHUNK_MAX];
+    uint8_t              *carry;       /* XET_CHUNK_MAX bytes */
 };
 
 
 static xet_status_t xet_ingest_scan(xet_ingest_t *in, const uint8_t *data,
     size_t len, size_t *taken);
-static xet_status_t xet_ingest_cut(xet_ingest_t *in, const uint8_t *data,
-    size_t len, int cut);
-static xet_status_t xet_ingest_slot(xet_ingest_t *in);
+static xet_ingest_piece_t *xet_ingest_append(xet_ingest_t *in,
+    xet_ingest_batch_t *b, const uint8_t *data, size_t len, int cut);
+static xet_status_t xet_ingest_begin(xet_ingest_t *in,
+    xet_ingest_piece_t *chunk);
 static xet_status_t xet_ingest_step(xet_ingest_t *in);
 static xet_status_t xet_ingest_look(xet_ingest_t *in);
 static int xet_ingest_asks(const xet_ingest_t *in);
@@ -149,18 +89,6 @@ static xet_status_t xet_ingest_room(xet_ingest_t *in);
 static xet_status_t xet_ingest_close(xet_ingest_t *in);
 static xet_status_t xet_ingest_learn(xet_ingest_t *in,
     const xet_xorb_list_t *xorb, unsigned key, unsigned made);
-static void xet_ingest_terms_init(xet_ingest_terms_t *t, unsigned thrifty,
-    xet_ingest_term_pt handler, void *ctx);
-static void xet_ingest_terms_next(xet_ingest_terms_t *t);
-static int xet_ingest_terms_extends(const xet_ingest_terms_t *t,
-    const xet_known_ref_t *ref);
-static void xet_ingest_terms_add(xet_ingest_terms_t *t,
-    const xet_known_ref_t *ref, const xet_hash_t *xorb, uint32_t raw_length);
-static void xet_ingest_terms_save(xet_ingest_terms_t *t);
-static void xet_ingest_terms_closed(xet_ingest_terms_t *t);
-static xet_status_t xet_ingest_terms_flush(xet_ingest_terms_t *t,
-    const xet_hash_t *xorb);
-static int xet_ingest_terms_fragmented(const xet_ingest_terms_t *t);
 
 
 /* Returns whether the dedup index may have a chunk that was just cut. */
@@ -168,7 +96,7 @@ static int xet_ingest_terms_fragmented(const xet_ingest_terms_t *t);
 static inline int
 xet_ingest_indexed(const xet_ingest_t *in, const xet_ingest_piece_t *chunk)
 {
-    return in->info.chunks == 1
+    return chunk->first
            || xet_hash_eligible(in->conf.suite, chunk->hash.bytes);
 }
 
@@ -180,14 +108,10 @@ xet_ingest_create(const xet_ingest_conf_t *conf)
 
     static const uint64_t  zeroes[XET_KNOWN_SEED];
 
-    in = malloc(sizeof(xet_ingest_t));
+    in = calloc(1, sizeof(xet_ingest_t));
     if (in == NULL) {
         return NULL;
     }
-
-    /* the carry is not cleared: a small file never touches it */
-
-    memset(in, 0, offsetof(xet_ingest_t, carry));
 
     in->conf = *conf;
 
@@ -198,9 +122,12 @@ xet_ingest_create(const xet_ingest_conf_t *conf)
     in->writer = xet_xorb_writer_create(conf->suite, conf->write, conf->ctx);
     in->known = xet_known_create(conf->known,
                                  conf->seed ? conf->seed : zeroes);
-    in->cut = malloc(conf->ahead * sizeof(xet_ingest_piece_t));
+    in->own = xet_ingest_batch_of(conf->suite, conf->ahead);
+    in->carry = malloc(XET_CHUNK_MAX);
 
-    if (in->writer == NULL || in->known == NULL || in->cut == NULL) {
+    if (in->writer == NULL || in->known == NULL || in->own == NULL
+        || in->carry == NULL)
+    {
         xet_ingest_destroy(in);
         return NULL;
     }
@@ -218,8 +145,9 @@ xet_ingest_destroy(xet_ingest_t *in)
 
     xet_xorb_writer_destroy(in->writer);
     xet_known_destroy(in->known);
+    xet_ingest_batch_destroy(in->own);
     free(in->held_data);
-    free(in->cut);
+    free(in->carry);
     free(in);
 }
 
@@ -233,7 +161,7 @@ xet_ingest_feed(xet_ingest_t *in, const uint8_t *data, size_t len,
     *taken = 0;
 
     for ( ;; ) {
-        rc = xet_ingest_slot(in);
+        rc = xet_ingest_place(in, in->own);
 
         if (rc != XET_OK || *taken == len) {
             return rc;
@@ -259,30 +187,27 @@ xet_ingest_scan(xet_ingest_t *in, const uint8_t *data, size_t len,
 {
     int                  cut, carried;
     size_t               n;
-    xet_status_t         rc;
     xet_known_ref_t      ref;
+    xet_ingest_batch_t  *own;
     xet_ingest_piece_t  *chunk;
 
+    own = in->own;
     carried = 0;
 
-    while (*taken < len && in->cut_n < in->conf.ahead && !carried) {
+    while (*taken < len && own->n < own->max && !carried) {
         carried = (in->carried != 0);
 
         n = xet_chunker_feed(&in->chunker, data + *taken, len - *taken, &cut);
 
-        rc = xet_ingest_cut(in, data + *taken, n, cut);
-
-        if (rc != XET_OK) {
-            return rc;
-        }
+        chunk = xet_ingest_append(in, own, data + *taken, n, cut);
 
         *taken += n;
 
-        if (!cut || !in->conf.ask || in->conf.ahead == 1) {
+        if (chunk == NULL || !in->conf.ask || in->conf.ahead == 1) {
             continue;
         }
 
-        chunk = &in->cut[in->cut_n - 1];
+        xet_ingest_hash(in->conf.suite, chunk);
 
         if (xet_ingest_indexed(in, chunk)
             && !xet_known_find(in->known, chunk->hash.bytes, &ref))
@@ -300,10 +225,14 @@ xet_ingest_scan(xet_ingest_t *in, const uint8_t *data, size_t len,
 }
 
 
-/* Adds bytes to the open chunk.  If cut is set, the chunk is then complete. */
+/*
+ * Adds bytes to the open chunk.  If cut is set, the chunk is then complete, and
+ * is returned; otherwise returns NULL.
+ */
 
-static xet_status_t
-xet_ingest_cut(xet_ingest_t *in, const uint8_t *data, size_t len, int cut)
+static xet_ingest_piece_t *
+xet_ingest_append(xet_ingest_t *in, xet_ingest_batch_t *b, const uint8_t *data,
+    size_t len, int cut)
 {
     xet_ingest_piece_t  *chunk;
 
@@ -316,25 +245,58 @@ xet_ingest_cut(xet_ingest_t *in, const uint8_t *data, size_t len, int cut)
     }
 
     if (!cut) {
-        return XET_OK;
+        return NULL;
     }
-
-    chunk = &in->cut[in->cut_n++];
-
-    chunk->data = data;
-    chunk->len = (uint32_t) len;
-    chunk->asked = 0;
-
-    xet_hash_chunk(in->conf.suite, data, len, &chunk->hash);
-    xet_merkle_add(&in->merkle, chunk->hash.bytes, len);
-
-    in->info.chunks++;
-    in->info.size += len;
 
     in->carried = 0;
 
-    return in->conf.chunk ? in->conf.chunk(in->conf.ctx, &chunk->hash)
-                          : XET_OK;
+    chunk = &b->chunks[b->n++];
+
+    memset(chunk, 0, sizeof(xet_ingest_piece_t));
+
+    chunk->data = data;
+    chunk->len = (uint32_t) len;
+    chunk->first = !in->begun;
+
+    in->begun = 1;
+
+    return chunk;
+}
+
+
+xet_status_t
+xet_ingest_cut(xet_ingest_t *in, xet_ingest_batch_t *b, const uint8_t *data,
+    size_t len)
+{
+    int                  cut;
+    size_t               n;
+    uint8_t             *carry;
+    xet_ingest_piece_t  *chunk;
+
+    b->n = 0;
+    b->placed = 0;
+    b->encode = !in->known_run;
+
+    while (len) {
+        n = xet_chunker_feed(&in->chunker, data, len, &cut);
+
+        if (cut && b->n == b->max) {
+            return XET_INTERNAL;
+        }
+
+        chunk = xet_ingest_append(in, b, data, n, cut);
+
+        if (chunk && chunk->data == in->carry) {
+            carry = b->carry;
+            b->carry = in->carry;
+            in->carry = carry;
+        }
+
+        data += n;
+        len -= n;
+    }
+
+    return XET_OK;
 }
 
 
@@ -344,14 +306,12 @@ xet_ingest_end(xet_ingest_t *in)
     xet_hash_t    root;
     xet_status_t  rc;
 
-    rc = xet_ingest_slot(in);
+    rc = xet_ingest_place(in, in->own);
 
     if (rc == XET_OK && in->carried) {
-        rc = xet_ingest_cut(in, in->carry, 0, 1);
+        (void) xet_ingest_append(in, in->own, in->carry, 0, 1);
 
-        if (rc == XET_OK) {
-            rc = xet_ingest_slot(in);
-        }
+        rc = xet_ingest_place(in, in->own);
     }
 
     if (rc != XET_OK) {
@@ -379,6 +339,7 @@ xet_ingest_next(xet_ingest_t *in)
     memset(&in->info, 0, sizeof(xet_ingest_info_t));
 
     in->placed = 0;
+    in->begun = 0;
 }
 
 
@@ -393,30 +354,50 @@ xet_ingest_finish(xet_ingest_t *in)
 }
 
 
-static xet_status_t
-xet_ingest_slot(xet_ingest_t *in)
+xet_status_t
+xet_ingest_place(xet_ingest_t *in, xet_ingest_batch_t *b)
 {
     xet_status_t  rc;
 
     for ( ;; ) {
         rc = xet_ingest_step(in);
 
+        if (rc == XET_OK && b->placed < b->n) {
+            rc = xet_ingest_begin(in, &b->chunks[b->placed++]);
+
+            if (rc == XET_OK) {
+                continue;
+            }
+        }
+
         if (rc != XET_OK) {
             return rc;
         }
 
-        if (in->cut_placed == in->cut_n) {
-            break;
-        }
+        b->n = 0;
+        b->placed = 0;
 
-        in->chunk = in->cut[in->cut_placed++];
-        in->state = XET_INGEST_LOOK;
+        return XET_OK;
     }
+}
 
-    in->cut_n = 0;
-    in->cut_placed = 0;
 
-    return XET_OK;
+/* Makes a chunk the current one. */
+
+static xet_status_t
+xet_ingest_begin(xet_ingest_t *in, xet_ingest_piece_t *chunk)
+{
+    xet_ingest_hash(in->conf.suite, chunk);
+    xet_merkle_add(&in->merkle, chunk->hash.bytes, chunk->len);
+
+    in->info.chunks++;
+    in->info.size += chunk->len;
+
+    in->chunk = *chunk;
+    in->state = XET_INGEST_LOOK;
+
+    return in->conf.chunk ? in->conf.chunk(in->conf.ctx, &chunk->hash)
+                          : XET_OK;
 }
 
 
@@ -559,6 +540,7 @@ xet_ingest_hold(xet_ingest_t *in)
 
     *held = in->chunk;
     held->data = data;
+    held->encoded.data = NULL;
     memcpy(data, in->chunk.data, held->len);
 
     in->state = XET_INGEST_IDLE;
@@ -577,6 +559,7 @@ xet_ingest_take(xet_ingest_t *in, const xet_ingest_piece_t *piece)
 
     in->last = piece->ref;
     in->placed = 1;
+    in->known_run = 1;
 }
 
 
@@ -640,8 +623,11 @@ xet_ingest_store(xet_ingest_t *in, const xet_ingest_piece_t *piece)
 
     n = xet_xorb_writer_info(in->writer)->chunk_count;
 
-    rc = xet_xorb_writer_add(in->writer, piece->data, piece->len,
-                             XET_SCHEME_AUTO, &piece->hash);
+    rc = piece->encoded.data
+         ? xet_xorb_writer_put(in->writer, &piece->encoded, piece->len,
+                               &piece->hash)
+         : xet_xorb_writer_add(in->writer, piece->data, piece->len,
+                               XET_SCHEME_AUTO, &piece->hash);
     if (rc != XET_OK) {
         return rc;
     }
@@ -650,6 +636,7 @@ xet_ingest_store(xet_ingest_t *in, const xet_ingest_piece_t *piece)
     xet_ingest_terms_add(&in->terms, &in->last, NULL, piece->len);
 
     in->placed = 1;
+    in->known_run = 0;
     in->info.new_size += piece->len;
 
     return XET_OK;
@@ -802,187 +789,4 @@ xet_ingest_done(xet_ingest_t *in)
     }
 
     in->want = XET_INGEST_NOTHING;
-}
-
-
-static void
-xet_ingest_terms_init(xet_ingest_terms_t *t, unsigned thrifty,
-    xet_ingest_term_pt handler, void *ctx)
-{
-    memset(t, 0, offsetof(xet_ingest_terms_t, waiting));
-
-    t->thrifty = thrifty ? 1 : 0;
-    t->handler = handler;
-    t->ctx = ctx;
-}
-
-
-/* Begins another file with the next chunk. */
-
-static void
-xet_ingest_terms_next(xet_ingest_terms_t *t)
-{
-    t->file++;
-    t->closed = 0;
-    t->recent_sum = 0;
-    t->saved = 0;
-
-    memset(t->recent, 0, sizeof(t->recent));
-}
-
-
-/* Returns whether the chunk follows the file's last term in its xorb. */
-
-static int
-xet_ingest_terms_extends(const xet_ingest_terms_t *t,
-    const xet_known_ref_t *ref)
-{
-    const xet_ingest_waiting_t  *w;
-
-    if (t->n == 0) {
-        return 0;
-    }
-
-    w = &t->waiting[t->n - 1];
-
-    return w->serial == ref->serial && w->term.chunk_end == ref->chunk
-           && w->term.file == t->file;
-}
-
-
-/*
- * Adds the next chunk of the file; the caller has made room.  xorb is the name
- * of the chunk's xorb, NULL while the xorb has no name.
- */
-
-static void
-xet_ingest_terms_add(xet_ingest_terms_t *t, const xet_known_ref_t *ref,
-    const xet_hash_t *xorb, uint32_t raw_length)
-{
-    xet_ingest_waiting_t  *w;
-
-    if (xet_ingest_terms_extends(t, ref)) {
-        w = &t->waiting[t->n - 1];
-
-        w->term.chunk_end++;
-        w->term.raw_length += raw_length;
-
-        xet_ingest_terms_save(t);
-
-        return;
-    }
-
-    xet_ingest_terms_closed(t);
-
-    w = &t->waiting[t->n++];
-
-    memset(w, 0, sizeof(xet_ingest_waiting_t));
-
-    w->serial = ref->serial;
-    w->term.chunk_start = ref->chunk;
-    w->term.chunk_end = ref->chunk + 1;
-    w->term.raw_length = raw_length;
-    w->term.file = t->file;
-
-    if (xorb) {
-        w->term.xorb = *xorb;
-        w->named = 1;
-    }
-
-    t->saved -= (t->saved < XET_INGEST_RUN) ? t->saved : XET_INGEST_RUN;
-
-    xet_ingest_terms_save(t);
-}
-
-
-static void
-xet_ingest_terms_save(xet_ingest_terms_t *t)
-{
-    if (t->saved < XET_INGEST_SAVED) {
-        t->saved++;
-    }
-}
-
-
-/*
- * Counts the last term if it belongs to the current file.  That term can't be
- * extended any more.
- */
-
-static void
-xet_ingest_terms_closed(xet_ingest_terms_t *t)
-{
-    uint32_t                 *recent;
-    const xet_ingest_term_t  *term;
-
-    if (t->n == 0 || t->waiting[t->n - 1].term.file != t->file) {
-        return;
-    }
-
-    term = &t->waiting[t->n - 1].term;
-    recent = &t->recent[t->closed++ % XET_INGEST_RECENT];
-
-    t->recent_sum -= *recent;
-    *recent = term->chunk_end - term->chunk_start;
-    t->recent_sum += *recent;
-}
-
-
-/*
- * Passes all terms to the handler, and returns its error.  xorb is the name of
- * the xorb of all terms that were added with NULL.  Returns XET_INTERNAL when
- * there are such terms and xorb is NULL.
- */
-
-static xet_status_t
-xet_ingest_terms_flush(xet_ingest_terms_t *t, const xet_hash_t *xorb)
-{
-    unsigned               i;
-    xet_status_t           rc;
-    xet_ingest_waiting_t  *w;
-
-    xet_ingest_terms_closed(t);
-
-    for (i = 0; i < t->n; i++) {
-        w = &t->waiting[i];
-
-        if (!w->named) {
-
-            if (xorb == NULL) {
-                return XET_INTERNAL;
-            }
-
-            w->term.xorb = *xorb;
-        }
-
-        rc = t->handler(t->ctx, &w->term);
-
-        if (rc != XET_OK) {
-            return rc;
-        }
-    }
-
-    t->n = 0;
-
-    return XET_OK;
-}
-
-
-/*
- * Returns whether short runs must be held back.  In a thrifty ingest: whether
- * the balance t->saved is below XET_INGEST_RUN.  A saved chunk adds 1 to the
- * balance; a term subtracts XET_INGEST_RUN, but not below 0.  In any other
- * ingest: whether the last XET_INGEST_RECENT terms of the file have fewer than
- * XET_INGEST_RUN chunks on average; 0 while the file has fewer terms.
- */
-
-static int
-xet_ingest_terms_fragmented(const xet_ingest_terms_t *t)
-{
-    if (t->thrifty) {
-        return t->saved < XET_INGEST_RUN;
-    }
-
-    return t->closed >= XET_INGEST_RECENT
-           && t->recent_sum < (uint64_t) XET_INGEST_RUN * XET_INGEST_RECENT;
 }

@@ -138,7 +138,7 @@ const xet_hash_t *xet_known_hash(const xet_known_t *k,
  *
  *     feed, repeatedly; end; [next, then feed again;] finish
  *
- * feed, end and finish may return XET_AGAIN.  The caller then does what
+ * feed, place, end and finish may return XET_AGAIN.  The caller then does what
  * xet_ingest_want() returns, calls xet_ingest_done(), and calls the same
  * function again.
  *
@@ -199,7 +199,7 @@ typedef enum {
 
 
 typedef struct {
-    uint64_t    size;                  /* bytes of the file so far */
+    uint64_t    size;                  /* bytes of the chunks placed so far */
     uint64_t    new_size;              /* bytes of the file put into xorbs */
     uint64_t    chunks;
     xet_hash_t  hash;                  /* file hash; set by xet_ingest_end() */
@@ -235,6 +235,50 @@ void xet_ingest_destroy(xet_ingest_t *in);
  */
 xet_status_t xet_ingest_feed(xet_ingest_t *in, const uint8_t *data,
     size_t len, size_t *taken);
+
+/*
+ * The work of xet_ingest_feed() in three steps, so that other threads can do
+ * the second one:
+ *
+ *     xet_ingest_cut()    cuts the next bytes of the file
+ *     xet_ingest_pack()   hashes and encodes the chunks
+ *     xet_ingest_place()  looks the chunks up, and stores those that are new
+ *
+ * Pieces are cut in the order of the file, and batches placed in the same
+ * order.  Several batches may have been cut and not yet been placed.  A file is
+ * either fed or cut; its last chunk is cut by xet_ingest_end().
+ */
+
+typedef struct xet_ingest_batch_s  xet_ingest_batch_t;
+
+/*
+ * Creates a batch for pieces of at most size bytes.  It takes 0.25 MiB and size
+ * bytes, of which those of the encoded chunks are touched.  Returns NULL when
+ * out of memory.  suite must outlive the batch.
+ */
+xet_ingest_batch_t *xet_ingest_batch_create(const xet_suite_t *suite,
+    size_t size);
+void xet_ingest_batch_destroy(xet_ingest_batch_t *b);
+
+/*
+ * Sets b to the chunks that end in the next len bytes of the file.  The bytes
+ * must stay in place until the batch is placed.  Error: XET_INTERNAL for more
+ * bytes than b was created for.
+ */
+xet_status_t xet_ingest_cut(xet_ingest_t *in, xet_ingest_batch_t *b,
+    const uint8_t *data, size_t len);
+
+/*
+ * May run in any thread.  Encodes only while the file consists of new chunks,
+ * because known ones are not stored; xet_ingest_place() does what is left.
+ * Errors: those of xet_xorb_encoder_encode().
+ */
+xet_status_t xet_ingest_pack(xet_ingest_batch_t *b,
+    xet_xorb_encoder_t *encoder);
+
+/* Returns the same as xet_ingest_feed(); after XET_AGAIN, place b again. */
+xet_status_t xet_ingest_place(xet_ingest_t *in, xet_ingest_batch_t *b);
+
 
 /* Ends the file.  On XET_OK the hash and size of the file are known. */
 xet_status_t xet_ingest_end(xet_ingest_t *in);

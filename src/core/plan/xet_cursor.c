@@ -7,10 +7,10 @@
  * States:     c->position determines the state.  If the position is outside
  *             the segment, terms are needed; if it is outside the buffer,
  *             lists are needed.  A list that is longer than a buffer is read
- *             from its start or from a known point.  If the position is far
- *             after that point, only the ends are requested first, without
- *             hashes, to find the chunk ("locate").  The end of a buffer is a
- *             known point, so a sequential read never has to locate a chunk.
+ *             from its start or from c->point.  If the position is far after
+ *             that point, only the ends are requested first, without hashes,
+ *             to find the chunk ("locate").  c->point is set to the end of a
+ *             buffer, so a sequential read never has to locate a chunk.
  * Ownership:  all data is copied into the structure; nothing is allocated.
  * Threads:    one at a time.
  *
@@ -199,8 +199,8 @@ xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists, size_t *n)
 
 
 /*
- * Finds the last known point at or before the position, and the end of that
- * point's term.
+ * Finds c->point or the start of a term, whichever is the last at or before
+ * the position, and the end of its term.
  */
 
 static void

@@ -8,9 +8,9 @@
  *             in the gaps.
  * States:     in a gap or in a window; the state can change only between
  *             terms.  In a window, consecutive clean chunks of a stable size
- *             are counted up to two; then the window may end with the term.  A
- *             dirty chunk resets the count.  A clean chunk of another size
- *             resets a count below two.
+ *             (xet_suite_t) are counted up to two; then the window may end
+ *             with the term.  A dirty chunk resets the count.  A clean chunk
+ *             of another size resets a count below two.
  * Ownership:  all memory comes from the allocator; the arrays of a term are
  *             only read during the call.
  * Threads:    one at a time.

@@ -239,7 +239,8 @@ typedef struct {
     void                *data;
 
     xet_plan_records_t  *spool;        /* NULL: all terms are in memory */
-    uint32_t             before;       /* terms in the file, before terms[] */
+    uint32_t             before;       /* terms moved to the temporary file;
+                                          they precede terms[] */
 
     xet_range_t          want;         /* needed bytes of the current file */
     uint64_t             offset;       /* file offset of the first kept term */
@@ -689,8 +690,9 @@ xet_status_t xet_edit_ranges_init(xet_edit_ranges_t *w, const xet_suite_t
 /*
  * Adds the next term of the file, which is read only during the call.  Errors:
  * XET_PLAN_DAMAGED when the fields of the term contradict each other or the
- * size of the file; XET_NOMEM, with w->gap.over set if max would be exceeded.
- * After an error w must not be used any more.
+ * size of the file; XET_NOMEM, with w->gap.over set if the reason is that the
+ * gaps would have more nodes than the max of xet_edit_ranges_init().  After an
+ * error w must not be used any more.
  */
 xet_status_t xet_edit_ranges_add(xet_edit_ranges_t *w, const
     xet_edit_ranges_term_t *term);
@@ -770,7 +772,10 @@ typedef struct {
     uint32_t           nterms;
     xet_term_t         terms[XET_TERM_SEGMENT_MAX];
 
-    /* a known point in the middle of a term; none if term is nterms */
+    /*
+     * the start of a chunk in the middle of a term, from which the next list
+     * is requested; none if point.term is nterms
+     */
 
     xet_cursor_point_t point;
 
@@ -838,10 +843,10 @@ xet_status_t xet_cursor_chunk(xet_cursor_t *c, xet_cursor_chunk_t *chunk);
 
 /*
  * Sets [*start, *end) to the stored bytes of the current chunk, and of the
- * chunks after it that the range needs.  Chunks are added while they are in
- * the buffer, are adjacent in the same copy, and the sum of decoded bytes is
- * at most raw_max.  The current chunk is always included.  May be called only
- * after xet_cursor_chunk() has returned XET_OK.
+ * chunks after it that the range needs.  Chunks are added while the cursor has
+ * their lists in its buffer, they are adjacent in the same copy, and the sum of
+ * decoded bytes is at most raw_max.  The current chunk is always included.  May
+ * be called only after xet_cursor_chunk() has returned XET_OK.
  */
 void xet_cursor_run(const xet_cursor_t *c, size_t raw_max, uint64_t *start,
     uint64_t *end);

@@ -190,8 +190,9 @@ xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
 
 
 /*
- * Returns the size that a block reports for its xorb if unseen chunks are
- * replaced by noise: the sum of the lengths reported for the first n chunks.
+ * Returns the size that a xorb block reports for its xorb if chunks that are
+ * not in xorb->seen are replaced by noise: the sum of the lengths reported for
+ * the first n chunks.
  */
 
 static uint32_t
@@ -211,8 +212,9 @@ xet_shard_shown_size(const xet_xorb_list_t *xorb, uint32_t n)
 
 
 /*
- * Returns the length that the block reports for a chunk: the real length if the
- * chunk is seen, otherwise the mean length of chunks.
+ * Returns the length that the xorb block of a shard reports for a chunk: the
+ * real length if the chunk is in xorb->seen, so that it may be reported,
+ * otherwise the mean length of chunks.
  */
 
 static uint32_t

@@ -15,6 +15,9 @@
 
 #define XET_XORB_HEADER_LEN  8
 
+/* The scheme in the header of a chunk, which need not be a known one. */
+#define xet_xorb_header_scheme(header)  ((header)[4])
+
 /* The maximum size of a chunk in a xorb, including its header. */
 #define XET_XORB_CHUNK_MAX   (XET_XORB_HEADER_LEN + XET_CHUNK_MAX)
 
@@ -85,6 +88,36 @@ uint32_t xet_xorb_eligible(const xet_suite_t *suite,
 
 
 /*
+ * xet_xorb_encoder.c: encodes chunks as a xorb stores them.  An encoder takes
+ * 0.5 MiB.  create returns NULL when out of memory; suite must outlive the
+ * encoder.
+ */
+
+typedef struct xet_xorb_encoder_s  xet_xorb_encoder_t;
+
+
+typedef struct {
+    unsigned        scheme;            /* XET_SCHEME_* */
+    uint32_t        len;               /* bytes of data, without the header */
+    const uint8_t  *data;              /* NULL: not encoded */
+} xet_xorb_encoded_t;
+
+
+xet_xorb_encoder_t *xet_xorb_encoder_create(const xet_suite_t *suite);
+void xet_xorb_encoder_destroy(xet_xorb_encoder_t *e);
+
+/*
+ * Encodes a chunk of 1..XET_CHUNK_MAX bytes.  scheme is one of XET_SCHEME_*, or
+ * XET_SCHEME_AUTO for the one with the smallest result; a chunk that does not
+ * shrink stays plain.  *encoded refers to data, or to memory of the encoder
+ * that is valid until the next call.  Errors: XET_XORB_SCHEME, XET_NOMEM.
+ */
+xet_status_t xet_xorb_encoder_encode(xet_xorb_encoder_t *e,
+    const uint8_t *data, size_t len, unsigned scheme,
+    xet_xorb_encoded_t *encoded);
+
+
+/*
  * A writer for tests, the command line and server-side ingest: takes chunks,
  * and passes the chunk region to a callback.  create returns NULL when out of
  * memory; suite must outlive the writer.
@@ -106,9 +139,8 @@ void xet_xorb_writer_destroy(xet_xorb_writer_t *w);
 int xet_xorb_writer_fits(const xet_xorb_writer_t *w, size_t len);
 
 /*
- * Adds a chunk of 1..XET_CHUNK_MAX bytes.  scheme is one of XET_SCHEME_*, or
- * XET_SCHEME_AUTO for the one with the smallest result; a chunk that does not
- * shrink is stored plain.  hash is the chunk's hash, or NULL to compute it.
+ * Adds a chunk, which is encoded like by xet_xorb_encoder_encode().  hash is
+ * the chunk's hash, or NULL to compute it.
  *
  * Errors that leave the writer unchanged: XET_XORB_RAW_LEN, XET_XORB_CHUNKS or
  * XET_XORB_SIZE when the chunk does not fit; XET_XORB_SCHEME; XET_NOMEM.  An
@@ -116,6 +148,10 @@ int xet_xorb_writer_fits(const xet_xorb_writer_t *w, size_t len);
  */
 xet_status_t xet_xorb_writer_add(xet_xorb_writer_t *w, const uint8_t *data,
     size_t len, unsigned scheme, const xet_hash_t *hash);
+
+/* Adds a chunk of len bytes that was encoded before, with the same errors. */
+xet_status_t xet_xorb_writer_put(xet_xorb_writer_t *w,
+    const xet_xorb_encoded_t *encoded, size_t len, const xet_hash_t *hash);
 
 /*
  * Computes info->hash.  footer: 0 for none, 1 for the v1 CasObjectInfo footer
@@ -132,7 +168,9 @@ void xet_xorb_writer_reset(xet_xorb_writer_t *w);
  * chunk from metadata.
  *
  * stored points to len bytes: the chunk with its header, and nothing else.
- * out has room for raw_len bytes.  XET_OK means that out has the given hash,
+ * out has room for raw_len bytes, and does not overlap stored, unless the
+ * header has XET_SCHEME_NONE and out is stored + XET_XORB_HEADER_LEN: then
+ * nothing is copied.  XET_OK means that out has the given hash,
  * of 32 bytes.  After an error the content of out is undefined.  Errors:
  * XET_XORB_TRUNCATED when len is less than a header; XET_XORB_STORED_LEN and
  * XET_XORB_RAW_LEN when the header has other lengths; XET_XORB_VERSION,
@@ -206,7 +244,8 @@ xet_status_t xet_xorb_quarantine_parse(uint64_t *sweep, xet_hash_t *xorb,
 
 typedef struct {
     const xet_xorb_info_t  *info;
-    const uint8_t          *layout;    /* fields left; NULL: no version yet */
+    const uint8_t          *layout;    /* field being read; NULL: the footer's
+                                          version has not been read yet */
 
     const uint8_t          *want;      /* expected bytes; NULL: any bytes */
     size_t                  rest;      /* remaining bytes of the field */

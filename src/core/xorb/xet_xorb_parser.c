@@ -149,7 +149,7 @@ xet_xorb_parser_field(xet_xorb_parser_t *p)
         break;
 
     case 5:
-        chunk->scheme = p->header[4];
+        chunk->scheme = xet_xorb_header_scheme(p->header);
 
         if (xet_suite_scheme(p->suite, chunk->scheme) == NULL) {
             return XET_XORB_SCHEME;

@@ -24,7 +24,6 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_access.h"
-#include "ngx_http_xet_zone.h"
 
 
 #define NGX_HTTP_XET_LIMIT_LAYOUT  0x7802      /* unique among all zones */

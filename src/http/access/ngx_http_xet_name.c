@@ -25,7 +25,7 @@
 #endif
 
 
-/* How the client reached the server. */
+/* The host, port, scheme and path by which the client reached the server. */
 
 typedef struct {
     xet_url_t                  name;           /* host and port */
@@ -293,7 +293,11 @@ ngx_http_xet_name_variable(ngx_http_request_t *r,
 }
 
 
-/* Finds out how the client reached the server. */
+/*
+ * Sets *asked to the host, port and scheme by which the client reached the
+ * server, as in the request or as reported by a trusted proxy, and to the path
+ * prefix that the proxy has removed.
+ */
 
 static ngx_int_t
 ngx_http_xet_name_asked(ngx_http_request_t *r, ngx_http_xet_name_t *asked)

@@ -15,7 +15,6 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_access.h"
-#include "ngx_http_xet_zone.h"
 
 
 #define NGX_HTTP_XET_TOKEN_CACHE_LAYOUT  4     /* unique among all zones */

@@ -202,6 +202,8 @@ typedef struct {
     /* derived from token_sign */
     u_char                     grant_key[XET_KEY_LEN];
     ngx_shm_zone_t            *token_cache;
+    ngx_shm_zone_t            *plan_cache;
+    ngx_msec_t                 plan_cache_valid;
 
     ngx_array_t               *upload_zones;   /* ngx_http_xet_limit_t * */
 
@@ -381,6 +383,7 @@ struct ngx_http_xet_ctx_s {
     } route;                                    /* the state of the route */
 
     unsigned                    cors:1;         /* CORS headers were added */
+    unsigned                    full_413:1;     /* status if the disk is full */
 };
 
 
@@ -495,6 +498,24 @@ ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
 
 ngx_int_t ngx_http_xet_error_send(ngx_http_request_t *r,
     const ngx_http_xet_error_t *error);
+
+/*
+ * Records how many bytes a full disk has left, in any thread.  For the next
+ * seconds, errors with XET_STORE_FULL contain this number.
+ */
+void ngx_http_xet_error_left(uint64_t bytes);
+
+/*
+ * Returns a status line with the message, or NULL if out of memory.  The line
+ * lives as long as the request.
+ */
+const char *ngx_http_xet_error_line(ngx_http_request_t *r, ngx_uint_t status,
+    const char *message);
+
+/* Return a message for XET_STORE_FULL, which lives as long as the request. */
+const char *ngx_http_xet_error_full(ngx_http_request_t *r);
+const char *ngx_http_xet_error_room(ngx_http_request_t *r, uint64_t left,
+    uint64_t size);
 
 /*
  * Sends 404 if methods is 0, since no route has the path.  Otherwise sends 405
@@ -832,6 +853,117 @@ ngx_uint_t ngx_http_xet_param(ngx_str_t *arg, const char *name,
 char *ngx_http_xet_param_invalid(ngx_conf_t *cf, ngx_str_t *arg,
     const char *must);
 char *ngx_http_xet_param_duplicate(ngx_conf_t *cf, ngx_str_t *arg);
+
+
+/*
+ * ngx_http_xet_zone.c: a zone of shared memory, in which nodes are looked up by
+ * digest.
+ */
+
+/*
+ * Must be the first member of each node; the owner of the zone adds its own
+ * members.
+ */
+
+typedef struct {
+    ngx_rbtree_node_t    node;                 /* key: start of the digest */
+    ngx_queue_t          queue;
+    xet_hash_t           digest;
+} ngx_http_xet_zone_node_t;
+
+
+/*
+ * Must be the first member of the zone's shared data; the owner of the zone
+ * adds its own members.
+ */
+
+typedef struct {
+    ngx_uint_t           layout;
+    u_char               key[XET_HASH_LEN];    /* random, keys the digests */
+    ngx_rbtree_t         tree;
+    ngx_rbtree_node_t    sentinel;
+    ngx_queue_t          queue;                /* most recently used first */
+} ngx_http_xet_zone_t;
+
+
+#define ngx_http_xet_zone_pool(zone)  ((ngx_slab_pool_t *) (zone)->shm.addr)
+#define ngx_http_xet_zone_data(zone)  (ngx_http_xet_zone_pool(zone)->data)
+
+
+/*
+ * Initializes the zone from zone->init.  If data is NULL, creates shared data
+ * of size bytes: an ngx_http_xet_zone_t followed by zeros.  Otherwise keeps
+ * the existing shared data if it has the same layout, a number that is unique
+ * for each owner and version of the data.  Returns NGX_OK, or NGX_ERROR if out
+ * of memory or if the layout is different, which is logged.
+ */
+ngx_int_t ngx_http_xet_zone_init(ngx_shm_zone_t *zone, void *data,
+    ngx_uint_t layout, size_t size);
+
+
+/* The caller of these functions must hold the mutex of the zone. */
+
+/* Returns the node with this digest, or NULL. */
+ngx_http_xet_zone_node_t *ngx_http_xet_zone_find(ngx_http_xet_zone_t *z,
+    const xet_hash_t *digest);
+
+/*
+ * Adds n as the most recently used node.  The zone must not contain a node
+ * with this digest.
+ */
+void ngx_http_xet_zone_insert(ngx_http_xet_zone_t *z,
+    ngx_http_xet_zone_node_t *n, const xet_hash_t *digest);
+
+/* Makes n, which is in the queue, the most recently used node. */
+void ngx_http_xet_zone_touch(ngx_http_xet_zone_t *z,
+    ngx_http_xet_zone_node_t *n);
+
+/* Returns the least recently used node of the queue, or NULL. */
+ngx_http_xet_zone_node_t *ngx_http_xet_zone_oldest(ngx_http_xet_zone_t *z);
+
+/* Removes n, which is in the queue, from the zone and frees it. */
+void ngx_http_xet_zone_drop(ngx_slab_pool_t *shpool, ngx_http_xet_zone_t *z,
+    ngx_http_xet_zone_node_t *n);
+
+
+/*
+ * ngx_http_xet_answers.c: finished responses in shared memory, which are valid
+ * for a short time, and until a statement of this machine could change them.
+ */
+
+/* Where a response is kept, and from when on it is valid. */
+
+typedef struct {
+    ngx_shm_zone_t             *zone;
+    xet_hash_t                  digest;
+    ngx_msec_t                  asked;         /* time of the look-up */
+    ngx_atomic_uint_t           changes;       /* as of the look-up */
+} ngx_http_xet_answer_t;
+
+
+/* Initializes the zone, as its init handler; zone->data must not be NULL. */
+ngx_int_t ngx_http_xet_answers_init_zone(ngx_shm_zone_t *zone, void *data);
+
+/*
+ * Looks up the response with this key, which must contain everything that the
+ * response depends on, except the rows of PostgreSQL.  Returns NGX_OK and adds
+ * the response to b, which may fail; or NGX_DECLINED, and initializes a for
+ * ngx_http_xet_answers_add().
+ */
+ngx_int_t ngx_http_xet_answers_find(ngx_http_xet_answer_t *a,
+    ngx_shm_zone_t *zone, const u_char *key, size_t len, xet_buf_t *b);
+
+/*
+ * Adds the response in b, made of rows that were requested after the look-up.
+ * Does nothing if these rows may have changed, if the response is larger than
+ * NGX_HTTP_XET_ANSWERS_MAX, or if the zone is out of memory.
+ */
+void ngx_http_xet_answers_add(ngx_http_xet_answer_t *a, const xet_buf_t *b);
+
+#define NGX_HTTP_XET_ANSWERS_MAX  65536
+
+/* Forgets all responses.  Called when a statement that can change them ends. */
+void ngx_http_xet_answers_forget(void);
 
 
 #endif /* _NGX_HTTP_XET_H_INCLUDED_ */

@@ -6,16 +6,32 @@
 #include "ngx_http_xet.h"
 
 
+#define NGX_HTTP_XET_ERROR_FULL    160         /* bytes of a message */
+#define NGX_HTTP_XET_ERROR_RECENT  10          /* seconds */
+
+
 static ngx_int_t ngx_http_xet_error_headers(ngx_http_request_t *r,
     const ngx_http_xet_error_t *e);
 static void ngx_http_xet_error_message(ngx_http_request_t *r,
     const char *message);
+static void ngx_http_xet_error_fill(ngx_http_request_t *r,
+    ngx_http_xet_error_t *e);
+static void ngx_http_xet_error_hf_xet(ngx_http_request_t *r,
+    ngx_http_xet_error_t *e);
+static void ngx_http_xet_error_body(ngx_http_request_t *r, xet_buf_t *b,
+    const ngx_http_xet_error_t *e);
 static ngx_int_t ngx_http_xet_error_note(ngx_http_request_t *r,
     const ngx_http_xet_error_t *e);
 static ngx_uint_t ngx_http_xet_error_level(ngx_http_request_t *r,
     ngx_uint_t status);
 static ngx_int_t ngx_http_xet_error_allow(ngx_http_request_t *r,
     ngx_uint_t methods);
+
+
+/* The free bytes of a full disk, set by threads, and when that was. */
+
+static ngx_atomic_t  ngx_http_xet_error_bytes;
+static ngx_atomic_t  ngx_http_xet_error_time;
 
 
 ngx_int_t
@@ -40,46 +56,26 @@ ngx_http_xet_error_send(ngx_http_request_t *r,
 {
     xet_buf_t              b;
     ngx_int_t              rc;
-    xet_json_t             j;
     ngx_http_xet_ctx_t    *ctx;
     ngx_http_xet_error_t   e;
 
     e = *error;
-
-    if (e.status == 0) {
-        e.status = xet_status_http(e.core);
-    }
-
-    if (e.code == NULL) {
-        e.code = xet_status_code(e.core);
-    }
-
-    if (e.message == NULL) {
-        e.message = xet_status_text(e.core);
-    }
-
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    ngx_http_xet_error_fill(r, &e);
 
     if (ctx && ctx->refuse && e.body == NULL) {
         return ctx->refuse(r, &e);
     }
+
+    ngx_http_xet_error_hf_xet(r, &e);
 
     if (ngx_http_xet_error_note(r, &e) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     if (e.body == NULL) {
-        ngx_http_xet_error_begin(r, &b, &j, e.code, e.message);
-
-        if (e.line) {
-            xet_json_object_end(&j);
-            xet_json_put_cstring(&j, "error_description", e.message);
-            xet_json_object_end(&j);
-
-        } else {
-            ngx_http_xet_error_end(&j);
-        }
-
+        ngx_http_xet_error_body(r, &b, &e);
         e.body = &b;
     }
 
@@ -105,6 +101,151 @@ ngx_http_xet_error_send(ngx_http_request_t *r,
     }
 
     return rc;
+}
+
+
+/* Sets the members that the caller has omitted. */
+
+static void
+ngx_http_xet_error_fill(ngx_http_request_t *r, ngx_http_xet_error_t *e)
+{
+    if (e->status == 0) {
+        e->status = xet_status_http(e->core);
+    }
+
+    if (e->code == NULL) {
+        e->code = xet_status_code(e->core);
+    }
+
+    if (e->message == NULL && e->core == XET_STORE_FULL) {
+        e->message = ngx_http_xet_error_full(r);
+    }
+
+    if (e->message == NULL) {
+        e->message = xet_status_text(e->core);
+    }
+}
+
+
+/*
+ * hf_xet repeats a 507 for minutes, but not a 413, and prints the reason phrase
+ * of a response, but not its body.
+ */
+
+static void
+ngx_http_xet_error_hf_xet(ngx_http_request_t *r, ngx_http_xet_error_t *e)
+{
+    ngx_http_xet_ctx_t       *ctx;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (e->core == XET_STORE_FULL && ctx && ctx->full_413) {
+        e->status = NGX_HTTP_REQUEST_ENTITY_TOO_LARGE;
+        e->after = xlcf->retry_after;
+    }
+
+    if (e->line == NULL
+        && (e->core == XET_STORE_FULL
+            || (e->status == NGX_HTTP_UNAUTHORIZED
+                && !ngx_http_xet_of_hub(xlcf))))
+    {
+        e->line = ngx_http_xet_error_line(r, e->status, e->message);
+    }
+}
+
+
+static void
+ngx_http_xet_error_body(ngx_http_request_t *r, xet_buf_t *b,
+    const ngx_http_xet_error_t *e)
+{
+    xet_json_t                j;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    ngx_http_xet_error_begin(r, b, &j, e->code, e->message);
+
+    /*
+     * clients know this header, and report a missing repo if it has another
+     * text; they also show the message in the body
+     */
+
+    if (e->status == NGX_HTTP_UNAUTHORIZED && ngx_http_xet_of_hub(xlcf)) {
+        ngx_http_xet_error_message(r, "Invalid credentials in Authorization"
+                                      " header");
+    }
+
+    if (e->line) {
+        xet_json_object_end(&j);
+        xet_json_put_cstring(&j, "error_description", e->message);
+        xet_json_object_end(&j);
+
+    } else {
+        ngx_http_xet_error_end(&j);
+    }
+}
+
+
+void
+ngx_http_xet_error_left(uint64_t bytes)
+{
+    ngx_http_xet_error_bytes = (ngx_atomic_uint_t) bytes;
+    ngx_http_xet_error_time = (ngx_atomic_uint_t) ngx_time();
+}
+
+
+const char *
+ngx_http_xet_error_line(ngx_http_request_t *r, ngx_uint_t status,
+    const char *message)
+{
+    u_char  *line;
+    size_t   len;
+
+    len = ngx_strlen(message) + sizeof("507 ");
+
+    line = ngx_pnalloc(r->pool, len);
+    if (line == NULL) {
+        return NULL;
+    }
+
+    (void) ngx_snprintf(line, len, "%ui %s%Z", status, message);
+
+    return (const char *) line;
+}
+
+
+const char *
+ngx_http_xet_error_full(ngx_http_request_t *r)
+{
+    if (r->headers_in.content_length_n <= 0
+        || ngx_time() - (time_t) ngx_http_xet_error_time
+           > NGX_HTTP_XET_ERROR_RECENT)
+    {
+        return xet_status_text(XET_STORE_FULL);
+    }
+
+    return ngx_http_xet_error_room(r, ngx_http_xet_error_bytes,
+                                   r->headers_in.content_length_n);
+}
+
+
+const char *
+ngx_http_xet_error_room(ngx_http_request_t *r, uint64_t left, uint64_t size)
+{
+    u_char  *text;
+
+    text = ngx_pnalloc(r->pool, NGX_HTTP_XET_ERROR_FULL);
+    if (text == NULL) {
+        return xet_status_text(XET_STORE_FULL);
+    }
+
+    (void) ngx_snprintf(text, NGX_HTTP_XET_ERROR_FULL,
+                        "%s: %uL bytes are left, and the upload has %uL%Z",
+                        xet_status_text(XET_STORE_FULL), left, size);
+
+    return (const char *) text;
 }
 
 
@@ -153,7 +294,7 @@ ngx_http_xet_error_headers(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    if (e->status != NGX_HTTP_TOO_MANY_REQUESTS
+    if (e->status != NGX_HTTP_TOO_MANY_REQUESTS && e->after == 0
         && (e->status < NGX_HTTP_INTERNAL_SERVER_ERROR
             || e->status == NGX_HTTP_NOT_IMPLEMENTED))
     {
@@ -201,6 +342,10 @@ ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b, xet_json_t *j,
         ngx_http_xet_error_message(r, message);
 
         xet_json_put_cstring(j, "error", message);
+
+        /* the only text that git-lfs shows */
+
+        xet_json_put_cstring(j, "message", message);
     }
 
     xet_json_key(j, hub ? "details" : "error");

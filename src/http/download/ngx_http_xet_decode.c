@@ -20,6 +20,8 @@
 #include "ngx_http_xet_store.h"
 
 
+static xet_status_t ngx_http_xet_decode_read_job(ngx_http_xet_decode_t *d,
+    const xet_cursor_chunk_t *chunk, u_char *stored, u_char *out);
 static xet_status_t ngx_http_xet_decode_failed(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk, xet_status_t status, ngx_err_t err,
     const char *why);
@@ -92,17 +94,50 @@ xet_status_t
 ngx_http_xet_decode_chunk_job(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk, u_char *out)
 {
+    u_char        *stored, before[XET_XORB_HEADER_LEN];
+    xet_status_t   rc;
+
+    /*
+     * A chunk without compression is read to its place in out, its header to
+     * the bytes before out, which are put back.
+     */
+
+    stored = (chunk->stored_len == XET_XORB_HEADER_LEN + chunk->raw_len)
+             ? out - XET_XORB_HEADER_LEN : d->thread->stored;
+
+    ngx_memcpy(before, out - XET_XORB_HEADER_LEN, XET_XORB_HEADER_LEN);
+
+    rc = ngx_http_xet_decode_read_job(d, chunk, stored, out);
+
+    ngx_memcpy(out - XET_XORB_HEADER_LEN, before, XET_XORB_HEADER_LEN);
+
+    return rc;
+}
+
+
+static xet_status_t
+ngx_http_xet_decode_read_job(ngx_http_xet_decode_t *d,
+    const xet_cursor_chunk_t *chunk, u_char *stored, u_char *out)
+{
     xet_status_t  rc;
 
-    rc = ngx_http_xet_copy_read_job(&d->copy, d->thread->stored,
-                                    chunk->stored_len, chunk->stored_start,
-                                    d->log);
+    rc = ngx_http_xet_copy_read_job(&d->copy, stored, chunk->stored_len,
+                                    chunk->stored_start, d->log);
     if (rc != XET_OK) {
         return ngx_http_xet_decode_failed(d, chunk, rc, d->copy.err,
                                           d->copy.why);
     }
 
-    rc = xet_xorb_chunk_decode(d->suite, d->thread->codec, d->thread->stored,
+    /* compression may have saved nothing */
+
+    if (stored != d->thread->stored
+        && xet_xorb_header_scheme(stored) != XET_SCHEME_NONE)
+    {
+        ngx_memcpy(d->thread->stored, stored, chunk->stored_len);
+        stored = d->thread->stored;
+    }
+
+    rc = xet_xorb_chunk_decode(d->suite, d->thread->codec, stored,
                                chunk->stored_len, chunk->hash, out,
                                chunk->raw_len);
 

@@ -85,7 +85,7 @@ ngx_int_t ngx_http_xet_url_copy(ngx_http_request_t *r, xet_hash_t *xorb,
 typedef struct {
     xet_codec_t        *codec;
     u_char              stored[XET_XORB_CHUNK_MAX];
-    u_char              raw[XET_CHUNK_MAX];    /* scratch space of the job */
+    u_char              raw[XET_XORB_CHUNK_MAX];  /* space of the job */
 } ngx_http_xet_decode_thread_t;
 
 
@@ -140,7 +140,9 @@ void ngx_http_xet_decode_ahead(ngx_http_xet_decode_t *d, uint64_t start,
 
 /*
  * Decodes chunk from the open copy into out, a buffer of at least
- * chunk->raw_len bytes, and checks its hash.  Returns:
+ * chunk->raw_len bytes, and checks its hash.  XET_XORB_HEADER_LEN bytes before
+ * out belong to the caller, too; they may change during the call, but have
+ * their old values after it.  Returns:
  *
  *     XET_OK
  *     XET_STORE_DAMAGED  the copy is missing, truncated, or does not contain
@@ -195,8 +197,10 @@ void ngx_http_xet_decode_end_job(ngx_http_xet_decode_t *d);
  *     waiting request holds no bytes of the range.
  *
  * Memory of a reader: 64 KiB of terms and chunk lists, and up to two buffers
- * of "xet_read_buffer", which are allocated with the first piece.  Memory does
- * not grow with the file or the range, and is freed with the request's pool.
+ * of "xet_read_buffer", which are allocated with the first piece.  The buffers
+ * for the first 8 MiB have at most 256 KiB, unless the store is a bucket, so
+ * that a client that stops reading soon holds little.  Memory does not grow
+ * with the file or the range, and is freed with the request's pool.
  *
  * Damage in the store is found before any byte of the chunk is delivered; a
  * log message at the level "alert" names the chunk and the xorb.
@@ -271,6 +275,24 @@ ngx_http_xet_reader_t *ngx_http_xet_reader_create(ngx_http_request_t *r,
 xet_status_t ngx_http_xet_reader_open(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd, const xet_hash_t *file,
     ngx_http_xet_reader_open_pt handler);
+
+/*
+ * Opens several files, which are then read as if they were one: the bytes of
+ * the first file, then those of the second one, and so on.  files must live as
+ * long as the reader reads them.  Together they have at most
+ * XET_TERM_SEGMENT_MAX terms, and none is empty.  Returns XET_AGAIN if handler
+ * will be called, which gets XET_NO_FILE if the request may not read one of the
+ * files.
+ */
+xet_status_t ngx_http_xet_reader_open_all(ngx_http_request_t *r,
+    ngx_http_xet_reader_t *rd, ngx_http_xet_array_t *files,
+    ngx_http_xet_reader_open_pt handler);
+
+/*
+ * Makes the pieces, and the two buffers for them, at least size bytes long; to
+ * be called before the first range.
+ */
+void ngx_http_xet_reader_pieces(ngx_http_xet_reader_t *rd, size_t size);
 
 /* Returns the size of the open file in bytes. */
 uint64_t ngx_http_xet_reader_size(ngx_http_xet_reader_t *rd);
@@ -476,13 +498,27 @@ xet_status_t ngx_http_xet_plan_bound(ngx_http_request_t *r, xet_plan_t *plan);
 /*
  * Finishes the plan and sends it as JSON of the given kind.  A thread makes the
  * pieces of a large plan.  The plan and its memory must live until the request
- * ends.
+ * ends.  If answer is not NULL, the JSON is added to the cache of plans, unless
+ * it is large.
  *
  * Returns NGX_AGAIN if the request will be finalized later; any other code is
  * for ngx_http_finalize_request().
  */
 ngx_int_t ngx_http_xet_plan_send(ngx_http_request_t *r, xet_plan_t *plan,
-    xet_plan_kind_t kind);
+    xet_plan_kind_t kind, ngx_http_xet_answer_t *answer);
+
+/* Sends the JSON of a plan; returns the result of ngx_http_xet_send(). */
+ngx_int_t ngx_http_xet_plan_respond(ngx_http_request_t *r, xet_buf_t *b);
+
+/*
+ * ngx_http_xet_plan_cache.c: sends the plan for a range of a file from the
+ * cache of plans, and returns a value like ngx_http_xet_plan_send().  Returns
+ * NGX_DECLINED if the plan is not in the cache; *answer is then the place of
+ * the plan, or NULL if it can't be added.
+ */
+ngx_int_t ngx_http_xet_plan_cache_find(ngx_http_request_t *r,
+    const xet_hash_t *file, const xet_range_t *want, xet_plan_kind_t kind,
+    ngx_http_xet_answer_t **answer);
 
 
 /*

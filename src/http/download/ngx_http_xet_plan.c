@@ -45,7 +45,7 @@ typedef struct {
 
 static ngx_int_t ngx_http_xet_plan_headers(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_plan_inline(ngx_http_request_t *r,
-    ngx_http_xet_plan_t *p);
+    ngx_http_xet_plan_t *p, ngx_http_xet_answer_t *answer);
 static void ngx_http_xet_plan_cleanup(void *data);
 static void ngx_http_xet_plan_piece(ngx_http_request_t *r, void *data);
 static ngx_int_t ngx_http_xet_plan_post(ngx_http_request_t *r,
@@ -77,7 +77,7 @@ static const xet_plan_spool_io_t  ngx_http_xet_plan_spool_io = {
 
 ngx_int_t
 ngx_http_xet_plan_send(ngx_http_request_t *r, xet_plan_t *plan,
-    xet_plan_kind_t kind)
+    xet_plan_kind_t kind, ngx_http_xet_answer_t *answer)
 {
     ngx_int_t             rc;
     ngx_pool_cleanup_t   *cln;
@@ -106,7 +106,7 @@ ngx_http_xet_plan_send(ngx_http_request_t *r, xet_plan_t *plan,
     }
 
     if (plan->n <= NGX_HTTP_XET_PLAN_INLINE && plan->spool == NULL) {
-        return ngx_http_xet_plan_inline(r, p);
+        return ngx_http_xet_plan_inline(r, p, answer);
     }
 
     p->url.sign = NULL;
@@ -131,8 +131,20 @@ ngx_http_xet_plan_headers(ngx_http_request_t *r)
 }
 
 
+ngx_int_t
+ngx_http_xet_plan_respond(ngx_http_request_t *r, xet_buf_t *b)
+{
+    if (ngx_http_xet_plan_headers(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", b);
+}
+
+
 static ngx_int_t
-ngx_http_xet_plan_inline(ngx_http_request_t *r, ngx_http_xet_plan_t *p)
+ngx_http_xet_plan_inline(ngx_http_request_t *r, ngx_http_xet_plan_t *p,
+    ngx_http_xet_answer_t *answer)
 {
     xet_status_t  status;
 
@@ -152,11 +164,11 @@ ngx_http_xet_plan_inline(ngx_http_request_t *r, ngx_http_xet_plan_t *p)
         return ngx_http_xet_error_status(r, status);
     }
 
-    if (ngx_http_xet_plan_headers(r) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (answer) {
+        ngx_http_xet_answers_add(answer, &p->buf);
     }
 
-    return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &p->buf);
+    return ngx_http_xet_plan_respond(r, &p->buf);
 }
 
 

@@ -28,7 +28,9 @@
  *
  * The memory of a request does not depend on the file: terms and chunk lists
  * are read in parts into the cursor, whose size is limited, and rows are freed
- * immediately.
+ * immediately.  A job and a wake-up cost less per byte if pieces are large, but
+ * a client that stops reading holds two of them.  So pieces are small until the
+ * client has received more than the kernel usually buffers for a client.
  */
 
 #include "ngx_http_xet.h"
@@ -38,6 +40,8 @@
 
 
 #define NGX_HTTP_XET_READER_LISTS    64
+#define NGX_HTTP_XET_READER_FIRST    (256 * 1024)       /* small piece: bytes */
+#define NGX_HTTP_XET_READER_SMALL    (8 * 1024 * 1024)  /* all small pieces */
 #define NGX_HTTP_XET_READER_CONSUME  (4 * 1024 * 1024)  /* bytes in a job */
 #define NGX_HTTP_XET_READER_HEALED   4         /* consecutive damaged copies */
 #define NGX_HTTP_XET_READER_GONE     4     /* max. look-ups of the file again */
@@ -45,7 +49,8 @@
 
 typedef struct {
     ngx_http_xet_piece_t             piece;
-    u_char                          *start;
+    u_char                          *start;        /* see decode_chunk_job */
+    size_t                           size;
     unsigned                         held:1;
 } ngx_http_xet_reader_buffer_t;
 
@@ -53,9 +58,12 @@ typedef struct {
 struct ngx_http_xet_reader_s {
     const xet_suite_t               *suite;
     ngx_http_xet_store_t            *store;
+    size_t                           first;        /* size of a small buffer */
     size_t                           size;         /* size of a buffer */
+    uint64_t                         passed;       /* bytes of all pieces */
 
     xet_hash_t                       file;
+    ngx_http_xet_array_t            *files;        /* or NULL: one file */
     uint64_t                         file_size;
     u_char                           sha256[32];
 
@@ -84,6 +92,8 @@ struct ngx_http_xet_reader_s {
 
 
 static void ngx_http_xet_reader_cleanup(void *data);
+static xet_status_t ngx_http_xet_reader_ask(ngx_http_request_t *r,
+    ngx_http_xet_reader_t *rd, ngx_http_xet_query_handler_pt handler);
 static void ngx_http_xet_reader_opened(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_http_xet_reader_buffer_t *ngx_http_xet_reader_buffer(
     ngx_http_request_t *r, ngx_http_xet_reader_t *rd);
@@ -137,7 +147,14 @@ ngx_http_xet_reader_create(ngx_http_request_t *r, void *data)
     rd->suite = xmcf->suite;
     rd->store = xmcf->store;
     rd->size = xlcf->read_buffer;
+    rd->first = rd->size;
     rd->data = data;
+
+    /* each request to an object store costs a round trip */
+
+    if (rd->store->s3 == NULL) {
+        rd->first = ngx_min(rd->size, NGX_HTTP_XET_READER_FIRST);
+    }
 
     return rd;
 }
@@ -161,11 +178,10 @@ xet_status_t
 ngx_http_xet_reader_open(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
     const xet_hash_t *file, ngx_http_xet_reader_open_pt handler)
 {
-    ngx_int_t  rc;
-
     xet_cursor_init(&rd->cursor);
 
     rd->file = *file;
+    rd->files = NULL;
     rd->opened = handler;
     rd->proven = 0;
     rd->file_size = 0;
@@ -176,8 +192,45 @@ ngx_http_xet_reader_open(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
 
     ngx_http_xet_ctx_of(r)->reader = rd;
 
-    rc = ngx_http_xet_query(r, file_open, ngx_http_xet_reader_opened,
-                            .file = &rd->file);
+    return ngx_http_xet_reader_ask(r, rd, ngx_http_xet_reader_opened);
+}
+
+
+xet_status_t
+ngx_http_xet_reader_open_all(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
+    ngx_http_xet_array_t *files, ngx_http_xet_reader_open_pt handler)
+{
+    xet_cursor_init(&rd->cursor);
+
+    rd->files = files;
+    rd->opened = handler;
+    rd->proven = 0;
+    rd->file_size = 0;
+
+    ngx_http_xet_ctx_of(r)->reader = rd;
+
+    return ngx_http_xet_reader_ask(r, rd, ngx_http_xet_reader_opened);
+}
+
+
+/*
+ * Looks up the file, and the terms around the position; or all files and all
+ * their terms, whose row has the columns of file_open.
+ */
+
+static xet_status_t
+ngx_http_xet_reader_ask(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_int_t  rc;
+
+    if (rd->files) {
+        rc = ngx_http_xet_query(r, files_open, handler, .files = rd->files);
+
+    } else {
+        rc = ngx_http_xet_query(r, file_open, handler, .file = &rd->file,
+                                .byte_at = rd->cursor.position);
+    }
 
     return ngx_http_xet_query_status(rc, XET_NO_FILE);
 }
@@ -219,6 +272,14 @@ ngx_http_xet_reader_opened(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_query_release(r);
 
     rd->opened(r, rd->data, status);
+}
+
+
+void
+ngx_http_xet_reader_pieces(ngx_http_xet_reader_t *rd, size_t size)
+{
+    rd->size = ngx_max(rd->size, size);
+    rd->first = ngx_max(rd->first, size);
 }
 
 
@@ -291,7 +352,10 @@ ngx_http_xet_reader_next(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 static ngx_http_xet_reader_buffer_t *
 ngx_http_xet_reader_buffer(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 {
+    size_t                         size;
     ngx_http_xet_reader_buffer_t  *b;
+
+    size = (rd->passed < NGX_HTTP_XET_READER_SMALL) ? rd->first : rd->size;
 
     b = &rd->buffers[0];
 
@@ -305,8 +369,18 @@ ngx_http_xet_reader_buffer(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
         return NULL;
     }
 
+    if (b->start && b->size < size) {
+        (void) ngx_pfree(r->pool, b->start - XET_XORB_HEADER_LEN);
+        b->start = NULL;
+    }
+
     if (b->start == NULL) {
-        b->start = ngx_palloc(r->pool, rd->size);
+        b->start = ngx_palloc(r->pool, XET_XORB_HEADER_LEN + size);
+        b->size = size;
+
+        if (b->start) {
+            b->start += XET_XORB_HEADER_LEN;
+        }
     }
 
     return b->start ? b : NULL;
@@ -345,7 +419,7 @@ ngx_http_xet_reader_step(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
     size_t              n;
     ngx_int_t           rc;
     xet_status_t        status;
-    xet_cursor_list_t   lists[NGX_HTTP_XET_READER_LISTS];
+    xet_cursor_list_t   lists[XET_TERM_SEGMENT_MAX];
     xet_cursor_chunk_t  chunk;
 
     status = xet_cursor_chunk(&rd->cursor, &chunk);
@@ -361,16 +435,14 @@ ngx_http_xet_reader_step(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
         return status;
     }
 
-    n = NGX_HTTP_XET_READER_LISTS;
+    /* a part of one file should arrive soon; several files are read wholly */
+
+    n = rd->files ? XET_TERM_SEGMENT_MAX : NGX_HTTP_XET_READER_LISTS;
 
     status = xet_cursor_ask(&rd->cursor, lists, &n);
 
     if (status == XET_AGAIN) {
-        rc = ngx_http_xet_query(r, file_open, ngx_http_xet_reader_terms,
-                                .file = &rd->file,
-                                .byte_at = rd->cursor.position);
-
-        return ngx_http_xet_query_status(rc, XET_NO_FILE);
+        return ngx_http_xet_reader_ask(r, rd, ngx_http_xet_reader_terms);
     }
 
     return (status == XET_OK) ? ngx_http_xet_reader_lists(r, rd, lists, n)
@@ -501,18 +573,13 @@ ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 static xet_status_t
 ngx_http_xet_reader_again(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 {
-    ngx_int_t  rc;
-
     if (++rd->gone > NGX_HTTP_XET_READER_GONE) {
         return XET_PLAN_CHANGED;
     }
 
     rd->losses = 0;
 
-    rc = ngx_http_xet_query(r, file_open, ngx_http_xet_reader_terms,
-                            .file = &rd->file, .byte_at = rd->cursor.position);
-
-    return ngx_http_xet_query_status(rc, XET_NO_FILE);
+    return ngx_http_xet_reader_ask(r, rd, ngx_http_xet_reader_terms);
 }
 
 
@@ -591,11 +658,11 @@ ngx_http_xet_reader_fill(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d)
 
         rc = xet_cursor_chunk(&rd->cursor, &chunk);
 
-        if (rc != XET_OK || chunk.raw_len > rd->size - used) {
+        if (rc != XET_OK || chunk.raw_len > b->size - used) {
             return XET_OK;
         }
 
-        rc = ngx_http_xet_reader_decode(rd, d, &chunk, rd->size - used,
+        rc = ngx_http_xet_reader_decode(rd, d, &chunk, b->size - used,
                                         b->start + used);
 
         if (rc != XET_OK) {
@@ -653,10 +720,13 @@ static xet_status_t
 ngx_http_xet_reader_feed(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d,
     ngx_log_t *log)
 {
+    u_char                *raw;
     size_t                 fed;
     xet_status_t           rc;
     xet_cursor_chunk_t     chunk;
     ngx_http_xet_piece_t   piece;
+
+    raw = d->thread->raw + XET_XORB_HEADER_LEN;
 
     for (fed = 0; fed < NGX_HTTP_XET_READER_CONSUME; fed += chunk.raw_len) {
 
@@ -668,13 +738,13 @@ ngx_http_xet_reader_feed(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d,
 
         rc = ngx_http_xet_reader_decode(rd, d, &chunk,
                                         NGX_HTTP_XET_READER_CONSUME - fed,
-                                        d->thread->raw);
+                                        raw);
 
         if (rc != XET_OK) {
             return rc;
         }
 
-        piece.pos = d->thread->raw + chunk.skip;
+        piece.pos = raw + chunk.skip;
         piece.last = piece.pos + chunk.take;
         piece.offset = rd->cursor.position;
 
@@ -733,6 +803,8 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
     if (rd->consume == NULL && rd->status == XET_OK) {
         rd->buffer->held = 1;
         piece = &rd->buffer->piece;
+
+        rd->passed += piece->last - piece->pos;
     }
 
     ngx_http_xet_reader_rest(r, rd, piece, rd->status);

@@ -2,7 +2,8 @@
 /*
  * Finds the ranges of xorbs that make up a byte range of a file.
  *
- *     send      requests the terms that overlap the range
+ *     send      sends the plan from the cache, or requests the terms that
+ *               overlap the range
  *     queried   adds a batch of terms to the plan; if there are more, requests
  *               the next batch, until the range is covered
  *     covered   if the first term begins before the range, or the last one
@@ -25,8 +26,11 @@ struct ngx_http_xet_reconstruct_s {
     uint64_t                   size;
     xet_plan_t                 plan;
     unsigned                   edges;
+    xet_plan_kind_t            kind;
+    ngx_http_xet_answer_t     *answer;         /* place in the cache, or NULL */
 
-    ngx_http_xet_slices_t      slices;         /* chunk ends of the edges */
+    ngx_http_xet_slices_t      slices;         /* chunk ends, to trim the
+                                                  first and last term */
 
     ngx_pool_t                *pool;           /* memory of the plan */
 };
@@ -54,7 +58,19 @@ ngx_int_t
 ngx_http_xet_reconstruct_send(ngx_http_request_t *r, const xet_hash_t *file,
     const xet_range_t *want)
 {
+    ngx_int_t                    rc;
+    xet_plan_kind_t              kind;
+    ngx_http_xet_answer_t       *answer;
     ngx_http_xet_reconstruct_t  *rec;
+
+    kind = (ngx_http_xet_ctx_of(r)->version == NGX_HTTP_XET_V2) ? XET_PLAN_V2
+                                                              : XET_PLAN_V1;
+
+    rc = ngx_http_xet_plan_cache_find(r, file, want, kind, &answer);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
 
     rec = ngx_http_xet_state(r, sizeof(ngx_http_xet_reconstruct_t),
                              ngx_http_xet_reconstruct_cleanup);
@@ -66,6 +82,8 @@ ngx_http_xet_reconstruct_send(ngx_http_request_t *r, const xet_hash_t *file,
 
     rec->file = *file;
     rec->want = *want;
+    rec->kind = kind;
+    rec->answer = answer;
 
     rec->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
     if (rec->pool == NULL) {
@@ -410,13 +428,9 @@ ngx_http_xet_reconstruct_trim(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_xet_reconstruct_plan(ngx_http_request_t *r)
 {
-    ngx_http_xet_ctx_t          *ctx;
     ngx_http_xet_reconstruct_t  *rec;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rec = ctx->recon;
+    rec = ngx_http_xet_ctx_of(r)->recon;
 
-    return ngx_http_xet_plan_send(r, &rec->plan,
-                                  (ctx->version == NGX_HTTP_XET_V2)
-                                  ? XET_PLAN_V2 : XET_PLAN_V1);
+    return ngx_http_xet_plan_send(r, &rec->plan, rec->kind, rec->answer);
 }

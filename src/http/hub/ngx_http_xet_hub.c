@@ -151,18 +151,25 @@ ngx_http_xet_hub_enter(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 /*
  * There are no repos of the kind "kernels".  For clients such a repo must be
  * missing: with another error they could not find out whether it exists.
+ *
+ * Below "/api/" are functions that this Hub lacks, such as discussions.  With
+ * the code EntryNotFound clients would report a missing file instead of the
+ * message.  git-lfs asks for locks before each push, and needs a 404.
  */
 
 ngx_int_t
 ngx_http_xet_hub_no_route(ngx_http_request_t *r,
     const ngx_http_xet_match_t *match)
 {
-    u_char  *p, *last;
+    u_char      *p, *last;
+    ngx_uint_t   api;
 
     p = match->path.data;
     last = p + match->path.len;
 
-    if (last - p > 4 && ngx_memcmp(p, "/api", 4) == 0) {
+    api = (last - p > 4 && ngx_memcmp(p, "/api/", 5) == 0);
+
+    if (api) {
         p += 4;
     }
 
@@ -171,7 +178,19 @@ ngx_http_xet_hub_no_route(ngx_http_request_t *r,
                                   "Repository not found");
     }
 
-    return ngx_http_xet_error_route(r, match->methods);
+    if (match->methods) {
+        return ngx_http_xet_error_route(r, match->methods);
+    }
+
+    if (ngx_strlcasestrn(p, last, (u_char *) ".git/info/lfs/locks", 18)) {
+        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "NotSupported",
+                                  "This server does not support file locks");
+    }
+
+    return api ? ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "NotSupported",
+                                    "This server does not support this"
+                                    " function of a Hub: no such route")
+               : ngx_http_xet_error_route(r, 0);
 }
 
 
@@ -602,6 +621,10 @@ ngx_http_xet_hub_unknown(ngx_http_request_t *r,
         page = 1;
     }
 
+    if (status == XET_TOKEN_MISSING && ngx_http_xet_hub_registry(r)) {
+        return ngx_http_xet_hub_registry_deny(r);
+    }
+
     if (ngx_http_xet_header(r, "WWW-Authenticate",
                             page ? "Basic realm=\"xet\", charset=\"UTF-8\""
                                  : "Bearer realm=\"xet\"")
@@ -610,10 +633,32 @@ ngx_http_xet_hub_unknown(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    /* clients recognize this text; without it they report a missing repo */
-
     return ngx_http_xet_hub_deny(r, NGX_HTTP_UNAUTHORIZED,
                                  xet_status_code(status),
-                                 "Invalid credentials in Authorization"
-                                 " header");
+                                 xet_status_text(status));
+}
+
+
+ngx_uint_t
+ngx_http_xet_hub_registry(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_xet_header_find(&r->headers_in.headers, "Accept", 0);
+
+    return (h && ngx_strnstr(h->value.data, ".manifest.", h->value.len));
+}
+
+
+/*
+ * Ollama shows its user no text of a 404.  After a 401 it requests a token that
+ * it could not get, and shows the error of that.
+ */
+
+ngx_int_t
+ngx_http_xet_hub_registry_deny(ngx_http_request_t *r)
+{
+    return ngx_http_xet_hub_deny(r, NGX_HTTP_FORBIDDEN, "RepoNotFound",
+                                 "Repository not found, or not public; Ollama"
+                                 " cannot send a token");
 }

@@ -111,6 +111,18 @@ ngx_int_t ngx_http_xet_hub_allowed(ngx_http_request_t *r,
  */
 ngx_int_t ngx_http_xet_hub_open(ngx_http_request_t *r, xet_scope_e scope);
 
+/*
+ * Returns 1 for a client of a registry of containers, which requests the media
+ * type of a manifest, and loads the layers.
+ */
+ngx_uint_t ngx_http_xet_hub_registry(ngx_http_request_t *r);
+
+/*
+ * Refuses such a client without a token, if the repo is missing or private, or
+ * the Hub is not public.  Like ngx_http_xet_hub_deny().
+ */
+ngx_int_t ngx_http_xet_hub_registry_deny(ngx_http_request_t *r);
+
 /* Replaces the name space "me" by the caller's name space. */
 void ngx_http_xet_hub_owner(ngx_http_xet_hub_t *hub, ngx_str_t *owner);
 
@@ -342,6 +354,22 @@ typedef struct ngx_http_xet_hub_card_s  ngx_http_xet_hub_card_t;
 
 void ngx_http_xet_hub_card_take(ngx_http_request_t *r, const ngx_str_t *store,
     const u_char *upload, void (*done)(ngx_http_request_t *r));
+
+
+/*
+ * ngx_http_xet_hub_text.c: reads up to "most" bytes of the beginning of a file,
+ * and calls parse in a thread, unless the file is empty; then calls done in the
+ * event loop with the result of parse, or with an error.  The text lives as
+ * long as the request.
+ */
+
+typedef xet_status_t (*ngx_http_xet_hub_text_pt)(void *data,
+    const u_char *text, size_t len);
+
+void ngx_http_xet_hub_text_read(ngx_http_request_t *r, const xet_hash_t *file,
+    size_t most, ngx_http_xet_hub_text_pt parse,
+    void (*done)(ngx_http_request_t *r, void *data, xet_status_t status),
+    void *data);
 
 
 /*

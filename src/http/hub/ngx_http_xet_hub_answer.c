@@ -33,7 +33,10 @@ ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status)
         return ngx_http_xet_hub_unsafe(r, NGX_HTTP_BAD_REQUEST, refusal);
     }
 
-    if ((status == XET_HUB_KEY || status == XET_HUB_VALUE) && refusal) {
+    if ((status == XET_HUB_KEY || status == XET_HUB_VALUE
+         || status == XET_HUB_PATH || status == XET_HUB_DEPTH)
+        && refusal)
+    {
         return ngx_http_xet_hub_named_key(r, status, refusal);
     }
 
@@ -46,7 +49,7 @@ ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status)
 }
 
 
-/* Sends an error that contains a key of the body, or an argument. */
+/* Sends an error that contains a key or path of the body, or an argument. */
 
 static ngx_int_t
 ngx_http_xet_hub_named_key(ngx_http_request_t *r, xet_status_t status,
@@ -57,6 +60,21 @@ ngx_http_xet_hub_named_key(ngx_http_request_t *r, xet_status_t status,
     if (status == XET_HUB_KEY) {
         *ngx_snprintf(text, sizeof(text) - 1,
                       "Unknown key \"%*s\": this server would ignore it",
+                      refusal->len, refusal->part)
+            = '\0';
+
+    } else if (status == XET_HUB_PATH) {
+        *ngx_snprintf(text, sizeof(text) - 1,
+                      "Invalid file path \"%*s\": it is too long, has a"
+                      " control character, or a part that is empty, \".\" or"
+                      " \"..\"",
+                      refusal->len, refusal->part)
+            = '\0';
+
+    } else if (status == XET_HUB_DEPTH) {
+        *ngx_snprintf(text, sizeof(text) - 1,
+                      "The file path \"%*s\" has more folders than this server"
+                      " allows",
                       refusal->len, refusal->part)
             = '\0';
 

@@ -42,8 +42,10 @@ ngx_http_xet_hub_read(ngx_http_request_t *r, size_t max,
     b->done = done;
     b->data = data;
 
-    return ngx_http_xet_body_read(r, ngx_http_xet_hub_body_feed, NULL,
-                                  ngx_http_xet_hub_body_done, b);
+    return ngx_http_xet_body_read(r, &(ngx_http_xet_body_sink_t) {
+                                      .feed = ngx_http_xet_hub_body_feed,
+                                      .done = ngx_http_xet_hub_body_done,
+                                      .data = b });
 }
 
 

@@ -6,6 +6,7 @@
  *     wanted (query)   finds the file that the commit puts at README.md, if its
  *                      card is not known
  *     read   (jobs)    reads its beginning, and parses the card in a thread
+ *                      (ngx_http_xet_hub_text.c)
  *     put    (query)   stores the card for all repos that have the file
  *
  * A commit whose card is broken is refused, as other Hubs do: clients that read
@@ -15,7 +16,6 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_download.h"
 #include "ngx_http_xet_hub.h"
 
 
@@ -27,12 +27,8 @@
 
 
 struct ngx_http_xet_hub_card_s {
-    ngx_http_xet_reader_t  *reader;
     xet_hash_t              file;
     ngx_str_t               store;     /* internal repo name */
-    u_char                 *text;      /* malloc()ed */
-    size_t                  len;
-    size_t                  size;
     char                   *json;      /* malloc()ed; NULL: no card */
     size_t                  json_len;
     xet_hub_card_error_t    error;
@@ -53,15 +49,10 @@ static void ngx_http_xet_hub_yaml_json(xet_buf_t *b,
     const xet_hub_card_error_t *error);
 static void ngx_http_xet_hub_card_cleanup(void *data);
 static void ngx_http_xet_hub_card_wanted(ngx_http_request_t *r, ngx_int_t rc);
-static void ngx_http_xet_hub_card_opened(ngx_http_request_t *r, void *data,
-    xet_status_t status);
-static xet_status_t ngx_http_xet_hub_card_consume(void *data,
-    const ngx_http_xet_piece_t *piece, ngx_log_t *log);
-static xet_status_t ngx_http_xet_hub_card_parse(ngx_http_xet_hub_card_t *c);
+static xet_status_t ngx_http_xet_hub_card_parse(void *data,
+    const u_char *text, size_t len);
 static void ngx_http_xet_hub_card_read(ngx_http_request_t *r, void *data,
-    ngx_http_xet_piece_t *piece, xet_status_t status);
-static void ngx_http_xet_hub_card_put(ngx_http_request_t *r,
-    ngx_http_xet_hub_card_t *c);
+    xet_status_t status);
 static void ngx_http_xet_hub_card_stored(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hub_card_refuse(ngx_http_request_t *r,
     const xet_hub_card_error_t *error);
@@ -197,7 +188,6 @@ ngx_http_xet_hub_card_cleanup(void *data)
 {
     ngx_http_xet_hub_card_t *c = data;
 
-    free(c->text);
     free(c->json);
 }
 
@@ -205,7 +195,6 @@ ngx_http_xet_hub_card_cleanup(void *data)
 static void
 ngx_http_xet_hub_card_wanted(ngx_http_request_t *r, ngx_int_t rc)
 {
-    xet_status_t                        status;
     ngx_http_xet_hub_card_t            *c;
     ngx_http_xet_hub_card_wanted_row_t  row;
 
@@ -224,92 +213,27 @@ ngx_http_xet_hub_card_wanted(ngx_http_request_t *r, ngx_int_t rc)
     (void) ngx_http_xet_row(r, hub_card_wanted, 0, &row);
 
     c->file = *row.hash;
-    c->reader = ngx_http_xet_reader_create(r, c);
-
-    if (c->reader == NULL) {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
-    }
 
     ngx_http_xet_query_release(r);
 
-    status = ngx_http_xet_reader_open(r, c->reader, &c->file,
-                                      ngx_http_xet_hub_card_opened);
-
-    if (status != XET_AGAIN) {
-        ngx_http_xet_hub_card_opened(r, c, status);
-    }
-}
-
-
-static void
-ngx_http_xet_hub_card_opened(ngx_http_request_t *r, void *data,
-    xet_status_t status)
-{
-    ngx_http_xet_hub_card_t *c = data;
-
-    if (status == XET_OK) {
-        c->size = ngx_min(ngx_http_xet_reader_size(c->reader),
-                          NGX_HTTP_XET_HUB_README);
-        c->text = malloc(c->size + 1);
-
-        if (c->text == NULL) {
-            status = XET_NOMEM;
-
-        } else if (c->size == 0) {
-            ngx_http_xet_hub_card_put(r, c);
-            return;
-
-        } else {
-            ngx_http_xet_reader_range(c->reader, 0, c->size,
-                                      ngx_http_xet_hub_card_read,
-                                      ngx_http_xet_hub_card_consume);
-
-            status = ngx_http_xet_reader_next(r, c->reader);
-
-            if (status == XET_AGAIN) {
-                return;
-            }
-        }
-    }
-
-    ngx_http_finalize_request(r, ngx_http_xet_hub_status(r, status));
-}
-
-
-/* Collects a piece, and parses the card with the last piece. */
-
-static xet_status_t
-ngx_http_xet_hub_card_consume(void *data, const ngx_http_xet_piece_t *piece,
-    ngx_log_t *log)
-{
-    ngx_http_xet_hub_card_t *c = data;
-
-    size_t  len;
-
-    len = piece->last - piece->pos;
-
-    if (len > c->size - c->len) {
-        return XET_INTERNAL;
-    }
-
-    ngx_memcpy(c->text + c->len, piece->pos, len);
-    c->len += len;
-
-    return (c->len == c->size) ? ngx_http_xet_hub_card_parse(c) : XET_OK;
+    ngx_http_xet_hub_text_read(r, &c->file, NGX_HTTP_XET_HUB_README,
+                               ngx_http_xet_hub_card_parse,
+                               ngx_http_xet_hub_card_read, c);
 }
 
 
 static xet_status_t
-ngx_http_xet_hub_card_parse(ngx_http_xet_hub_card_t *c)
+ngx_http_xet_hub_card_parse(void *data, const u_char *text, size_t len)
 {
+    ngx_http_xet_hub_card_t *c = data;
+
     xet_hub_card_head_t  head;
 
-    if (xet_hub_card_find(c->text, c->len, &head)) {
+    if (xet_hub_card_find(text, len, &head)) {
         return xet_hub_card_parse(&head, &c->json, &c->json_len, &c->error);
     }
 
-    if (head.begins && c->size == NGX_HTTP_XET_HUB_README) {
+    if (head.begins && len == NGX_HTTP_XET_HUB_README) {
         (void) ngx_snprintf((u_char *) c->error.text, sizeof(c->error.text),
                             "the metadata is longer than %ui bytes%Z",
                             (ngx_uint_t) XET_HUB_CARD_MAX);
@@ -322,17 +246,11 @@ ngx_http_xet_hub_card_parse(ngx_http_xet_hub_card_t *c)
 
 static void
 ngx_http_xet_hub_card_read(ngx_http_request_t *r, void *data,
-    ngx_http_xet_piece_t *piece, xet_status_t status)
+    xet_status_t status)
 {
     ngx_http_xet_hub_card_t *c = data;
 
-    if (status == XET_OK) {
-        status = ngx_http_xet_reader_next(r, c->reader);
-
-        if (status == XET_AGAIN) {
-            return;
-        }
-    }
+    ngx_str_t  card;
 
     if (status == XET_HUB_CARD) {
         ngx_http_finalize_request(r, ngx_http_xet_hub_card_refuse(r,
@@ -340,19 +258,10 @@ ngx_http_xet_hub_card_read(ngx_http_request_t *r, void *data,
         return;
     }
 
-    if (status != XET_DONE) {
+    if (status != XET_OK) {
         ngx_http_finalize_request(r, ngx_http_xet_hub_status(r, status));
         return;
     }
-
-    ngx_http_xet_hub_card_put(r, c);
-}
-
-
-static void
-ngx_http_xet_hub_card_put(ngx_http_request_t *r, ngx_http_xet_hub_card_t *c)
-{
-    ngx_str_t  card;
 
     card.data = (u_char *) c->json;
     card.len = c->json_len;

@@ -207,9 +207,11 @@ ngx_http_xet_hub_commit_entered(ngx_http_request_t *r, ngx_int_t rc)
     r->read_event_handler = ngx_http_block_reading;
 
     ngx_http_finalize_request(r,
-        ngx_http_xet_body_read(r, ngx_http_xet_hub_commit_feed,
-                               ngx_http_xet_hub_commit_wait,
-                               ngx_http_xet_hub_commit_read, c));
+        ngx_http_xet_body_read(r, &(ngx_http_xet_body_sink_t) {
+                                   .feed = ngx_http_xet_hub_commit_feed,
+                                   .wait = ngx_http_xet_hub_commit_wait,
+                                   .done = ngx_http_xet_hub_commit_read,
+                                   .data = c }));
 }
 
 

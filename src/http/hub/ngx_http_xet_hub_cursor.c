@@ -6,8 +6,9 @@
  * "1.0123456789abcdef.d/file".  The digits are a checksum of the position and
  * of the list: the route, the repo, the revision, the folder and the filters.
  * So a cursor that a client has made, or that belongs to another list, is
- * refused; otherwise a client that continues until a page is empty would get
- * the same page for ever.  A cursor is no secret and gives no permission.
+ * refused.  Otherwise a client that makes up cursors, such as page numbers,
+ * could get the same page for each, and never the empty page at which it stops.
+ * A cursor is no secret and gives no permission.
  *
  * Everything runs in the event loop.
  */

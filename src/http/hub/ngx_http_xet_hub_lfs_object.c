@@ -44,6 +44,8 @@ typedef struct {
     ngx_http_xet_array_t    digest;
     ngx_http_xet_reader_t  *reader;
     EVP_MD_CTX             *md;                    /* of an unproven file */
+    ngx_http_xet_array_t    files;                 /* for hub_proven */
+    ngx_http_xet_array_t    digests;
     u_char                  got[XET_HUB_SHA256_LEN];
     ngx_uint_t              claims;                /* files read so far */
 } ngx_http_xet_hub_lfs_url_t;
@@ -259,6 +261,8 @@ ngx_http_xet_hub_lfs_url_cleanup(void *data)
     ngx_http_xet_hub_lfs_url_t *u = data;
 
     EVP_MD_CTX_free(u->md);
+    ngx_http_xet_array_destroy(&u->files);
+    ngx_http_xet_array_destroy(&u->digests);
     ngx_http_xet_array_destroy(&u->digest);
 }
 
@@ -548,6 +552,9 @@ ngx_http_xet_hub_lfs_hashed(ngx_http_request_t *r, void *data,
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
+    ngx_http_xet_array_reset(&u->files);
+    ngx_http_xet_array_reset(&u->digests);
+
     if (xlcf->read_only) {
         ngx_http_xet_hub_lfs_answer(r, u);
         return;
@@ -555,10 +562,13 @@ ngx_http_xet_hub_lfs_hashed(ngx_http_request_t *r, void *data,
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
+    ngx_http_xet_array_bytes(&u->files, ctx->hash.bytes, XET_HASH_LEN);
+    ngx_http_xet_array_bytes(&u->digests, u->got, XET_HUB_SHA256_LEN);
+
     ngx_http_xet_hub_wait(r,
         ngx_http_xet_query(r, hub_proven, ngx_http_xet_hub_lfs_proven,
-                           .store = u->store, .file = &ctx->hash,
-                           .digest = u->got));
+                           .store = u->store, .files = &u->files,
+                           .digests = &u->digests));
 }
 
 

@@ -495,7 +495,10 @@ ngx_http_xet_hub_list_is(const ngx_str_t *value, const char *words)
 }
 
 
-/* Adds each value of a list with commas; a value may have the prefix. */
+/*
+ * Appends each value of a list with commas to list->marks, with the prefix of
+ * the argument, such as "license:"; the client may omit this prefix.
+ */
 
 static ngx_int_t
 ngx_http_xet_hub_list_mark(ngx_http_request_t *r,
@@ -689,12 +692,12 @@ ngx_http_xet_hub_list_expand(ngx_http_request_t *r,
     return ngx_http_xet_hub_list_is(value,
                "_id id author baseModels childrenModelCount citation config"
                " createdAt datasets description disabled downloads"
-               " downloadsAllTime evalResults gated gguf inference"
+               " downloadsAllTime evalResults gated gguf gitalyUid inference"
                " inferenceProviderMapping lastModified library_name likes"
                " mainSize mask_token models paperswithcode_id pipeline_tag"
-               " private resourceGroup runtime safetensors sdk sha spaces"
-               " subdomain tags transformersInfo trendingScore usedStorage"
-               " widgetData xetEnabled ")
+               " private region resourceGroup runtime safetensors sdk sha"
+               " spaces subdomain tags transformersInfo trendingScore"
+               " usedStorage widgetData xetEnabled ")
            ? NGX_OK : NGX_DECLINED;
 }
 

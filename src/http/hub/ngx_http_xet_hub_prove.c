@@ -5,9 +5,25 @@
  *
  *     look    (query)  looks up the files among the uploads of the repo;
  *                      returns errors, and the files whose SHA-256 was never
- *                      computed
- *     next    (jobs)   reads these files one by one, or waits for another
- *                      commit that is reading them; then repeats "look"
+ *                      computed; or waits for another commit that is reading
+ *                      them, and looks again
+ *     open    (query)  reads the terms of the next batch: one large file, or
+ *                      many small ones, which are then read like one file
+ *     read    (jobs)   decodes the next piece of the batch
+ *     hash    (jobs)   hashes a piece; a file ends where its size ends
+ *     proven  (query)  stores the SHA-256 of all files of the batch; then
+ *                      "open" for the next batch, at the end "look"
+ *
+ * "read" and "hash" run at the same time, each for one piece: the reader fills
+ * one of its two buffers while the other one is hashed.  So a commit uses at
+ * most two threads, and 2 MiB, and other requests get a thread after each
+ * piece.  Statements run only while no job of "hash" does, except those of the
+ * reader.  A batch is limited, so that its results are soon stored: a commit
+ * that is interrupted loses only those of the current batch.
+ *
+ * Ownership: while a piece is hashed, it, sha256, and all members below
+ * "hashing" in the structure belong to the thread of "hash"; the reader's other
+ * buffer belongs to the reader.  The rest belongs to the event loop.
  */
 
 #include "ngx_http_xet.h"
@@ -18,28 +34,53 @@
 
 
 #define NGX_HTTP_XET_HUB_AGAIN  500       /* ms between look-ups */
+#define NGX_HTTP_XET_HUB_PIECE  (1024 * 1024)   /* size of a buffer */
+#define NGX_HTTP_XET_HUB_BATCH  (64 * 1024 * 1024)   /* bytes of small files */
 
 
 /* A file whose SHA-256 must be computed. */
 
 typedef struct {
     xet_hash_t                   hash;
+    uint64_t                     size;
+    size_t                       packed;       /* size of terms; 0: segments */
     u_char                       sha256[XET_DIGEST_SHA256_LEN];
 } ngx_http_xet_hub_claim_t;
+
+
+typedef struct {
+    ngx_http_xet_array_t         files;
+    ngx_http_xet_array_t         digests;
+} ngx_http_xet_hub_proofs_t;
 
 
 struct ngx_http_xet_hub_prove_s {
     ngx_str_t                    store;        /* internal repo name */
     const u_char                *upload;
     void                       (*done)(ngx_http_request_t *r);
+    ngx_event_t                  again;
 
     ngx_http_xet_hub_claim_t    *claims;       /* files to be read */
     ngx_uint_t                   n;
-    ngx_uint_t                   next;
+    ngx_uint_t                   room;         /* allocated claims */
+    ngx_uint_t                   next;         /* first file of the batch */
+    ngx_uint_t                   last;         /* first file after it */
+    ngx_http_xet_hub_proofs_t    proofs;       /* the batch */
+
     ngx_http_xet_reader_t       *reader;
+    ngx_http_xet_piece_t        *ready;        /* the piece to be hashed next */
+    xet_status_t                 status;       /* XET_OK: there is more */
+    uint64_t                     taken;        /* bytes read of the batch */
+    ngx_http_xet_task_t          task;         /* of "hash" */
+
+    unsigned                     reading:1;
+    unsigned                     hashing:1;
+
+    ngx_http_xet_piece_t        *piece;        /* the piece being hashed */
     EVP_MD_CTX                  *sha256;
-    uint64_t                     hashed;       /* bytes of this file so far */
-    ngx_event_t                  again;
+    ngx_uint_t                   file;         /* the file being hashed */
+    uint64_t                     hashed;       /* its bytes so far */
+    xet_status_t                 failed;       /* result of "hash" */
 };
 
 
@@ -55,12 +96,21 @@ static void ngx_http_xet_hub_prove_pause(ngx_http_request_t *r,
 static void ngx_http_xet_hub_prove_again(ngx_event_t *ev);
 static void ngx_http_xet_hub_prove_next(ngx_http_request_t *r,
     ngx_http_xet_hub_prove_t *c);
+static xet_status_t ngx_http_xet_hub_prove_create(ngx_http_request_t *r,
+    ngx_http_xet_hub_prove_t *c);
+static void ngx_http_xet_hub_prove_batch(ngx_http_xet_hub_prove_t *c);
 static void ngx_http_xet_hub_prove_opened(ngx_http_request_t *r, void *data,
     xet_status_t status);
-static xet_status_t ngx_http_xet_hub_prove_consume(void *data,
-    const ngx_http_xet_piece_t *piece, ngx_log_t *log);
-static void ngx_http_xet_hub_prove_hashed(ngx_http_request_t *r, void *data,
+static void ngx_http_xet_hub_prove_piece(ngx_http_request_t *r, void *data,
     ngx_http_xet_piece_t *piece, xet_status_t status);
+static void ngx_http_xet_hub_prove_pump(ngx_http_request_t *r,
+    ngx_http_xet_hub_prove_t *c);
+static void ngx_http_xet_hub_prove_job(void *data, ngx_log_t *log);
+static xet_status_t ngx_http_xet_hub_prove_hash(ngx_http_xet_hub_prove_t *c,
+    const u_char *pos, size_t len);
+static void ngx_http_xet_hub_prove_hashed(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_hub_prove_end(ngx_http_request_t *r,
+    ngx_http_xet_hub_prove_t *c);
 static void ngx_http_xet_hub_prove_proven(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_hub_prove_fail(ngx_http_request_t *r,
     xet_status_t status);
@@ -99,13 +149,14 @@ ngx_http_xet_hub_prove_cleanup(void *data)
     }
 
     EVP_MD_CTX_free(c->sha256);
+    ngx_http_xet_columns_destroy(&c->proofs);
 }
 
 
 uint64_t
 ngx_http_xet_hub_proving(const ngx_http_xet_hub_t *hub)
 {
-    return hub->prove ? hub->prove->hashed : 0;
+    return hub->prove ? hub->prove->taken : 0;
 }
 
 
@@ -163,12 +214,18 @@ ngx_http_xet_hub_prove_suspects(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t      answer;
     ngx_http_xet_hub_claims_row_t  row;
 
-    c->next = 0;
+    c->last = 0;
     c->n = ngx_http_xet_query_rows(ngx_http_xet_ctx_of(r)->query);
 
-    c->claims = ngx_pnalloc(r->pool, c->n * sizeof(ngx_http_xet_hub_claim_t));
-    if (c->claims == NULL) {
-        return NGX_ERROR;
+    if (c->n > c->room) {
+        c->claims = ngx_palloc(r->pool,
+                               c->n * sizeof(ngx_http_xet_hub_claim_t));
+        if (c->claims == NULL) {
+            c->n = 0;
+            return NGX_ERROR;
+        }
+
+        c->room = c->n;
     }
 
     for (i = 0; i < c->n; i++) {
@@ -202,6 +259,8 @@ ngx_http_xet_hub_prove_suspects(ngx_http_request_t *r,
         }
 
         claim->hash = *row.hash;
+        claim->size = row.size;
+        claim->packed = row.packed;
         ngx_memcpy(claim->sha256, row.sha256, XET_DIGEST_SHA256_LEN);
     }
 
@@ -245,7 +304,7 @@ ngx_http_xet_hub_prove_again(ngx_event_t *ev)
 }
 
 
-/* Reads the next file.  After the last one, repeats hub_claims. */
+/* Opens the next batch.  After the last one, repeats hub_claims. */
 
 static void
 ngx_http_xet_hub_prove_next(ngx_http_request_t *r,
@@ -253,29 +312,101 @@ ngx_http_xet_hub_prove_next(ngx_http_request_t *r,
 {
     xet_status_t  status;
 
-    if (c->next == c->n) {
+    if (c->last == c->n) {
         ngx_http_xet_hub_prove_look(r, c);
         return;
     }
 
-    if (c->reader == NULL) {
-        c->sha256 = EVP_MD_CTX_new();
-        c->reader = ngx_http_xet_reader_create(r, c);
-    }
+    ngx_http_xet_hub_prove_batch(c);
 
-    if (c->sha256 == NULL || c->reader == NULL
-        || EVP_DigestInit_ex(c->sha256, EVP_sha256(), NULL) != 1)
-    {
-        ngx_http_xet_hub_prove_fail(r, XET_NOMEM);
-        return;
-    }
+    status = ngx_http_xet_hub_prove_create(r, c);
 
-    status = ngx_http_xet_reader_open(r, c->reader, &c->claims[c->next].hash,
-                                      ngx_http_xet_hub_prove_opened);
+    if (status == XET_OK) {
+        status = (c->last - c->next == 1)
+                 ? ngx_http_xet_reader_open(r, c->reader,
+                                            &c->claims[c->next].hash,
+                                            ngx_http_xet_hub_prove_opened)
+                 : ngx_http_xet_reader_open_all(r, c->reader, &c->proofs.files,
+                                                ngx_http_xet_hub_prove_opened);
+    }
 
     if (status != XET_AGAIN) {
         ngx_http_xet_hub_prove_opened(r, c, status);
     }
+}
+
+
+/*
+ * Selects the files of the next batch: as many as the reader can open at once,
+ * whose results are not too far away.
+ */
+
+static void
+ngx_http_xet_hub_prove_batch(ngx_http_xet_hub_prove_t *c)
+{
+    size_t                     packed;
+    uint64_t                   size;
+    ngx_http_xet_hub_claim_t  *claim;
+
+    ngx_http_xet_columns_reset(&c->proofs);
+
+    c->next = c->last;
+
+    packed = 0;
+    size = 0;
+
+    while (c->last < c->n) {
+        claim = &c->claims[c->last];
+
+        packed += claim->packed;
+        size += claim->size;
+
+        if (c->last > c->next
+            && (claim->packed == 0 || claim->size == 0
+                || packed > XET_TERM_SEGMENT_MAX * XET_TERM_LEN
+                || size > NGX_HTTP_XET_HUB_BATCH))
+        {
+            break;
+        }
+
+        c->last++;
+
+        ngx_http_xet_array_bytes(&c->proofs.files, claim->hash.bytes,
+                                 XET_HASH_LEN);
+
+        if (claim->packed == 0 || claim->size == 0) {
+            break;
+        }
+    }
+
+    c->status = XET_OK;
+    c->failed = XET_OK;
+    c->file = c->next;
+    c->hashed = 0;
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_prove_create(ngx_http_request_t *r,
+    ngx_http_xet_hub_prove_t *c)
+{
+    if (c->reader == NULL) {
+        c->sha256 = EVP_MD_CTX_new();
+        c->reader = ngx_http_xet_reader_create(r, c);
+
+        if (c->sha256 == NULL || c->reader == NULL) {
+            return XET_NOMEM;
+        }
+
+        ngx_http_xet_reader_pieces(c->reader, NGX_HTTP_XET_HUB_PIECE);
+    }
+
+    if (c->proofs.files.failed) {
+        return XET_NOMEM;
+    }
+
+    return (EVP_DigestInit_ex(c->sha256, EVP_sha256(), NULL) == 1)
+           ? XET_OK : XET_NOMEM;
 }
 
 
@@ -294,74 +425,185 @@ ngx_http_xet_hub_prove_opened(ngx_http_request_t *r, void *data,
 
     size = ngx_http_xet_reader_size(c->reader);
 
-    if (size == 0) {
-        ngx_http_xet_hub_prove_hashed(r, c, NULL, XET_DONE);
-        return;
+    if (size) {
+        ngx_http_xet_reader_range(c->reader, 0, size,
+                                  ngx_http_xet_hub_prove_piece, NULL);
+
+    } else {
+        c->status = ngx_http_xet_hub_prove_hash(c, NULL, 0);
+
+        if (c->status == XET_OK) {
+            c->status = XET_DONE;
+        }
     }
 
-    ngx_http_xet_reader_range(c->reader, 0, size,
-                              ngx_http_xet_hub_prove_hashed,
-                              ngx_http_xet_hub_prove_consume);
-
-    status = ngx_http_xet_reader_next(r, c->reader);
-
-    if (status != XET_AGAIN) {
-        ngx_http_xet_hub_prove_fail(r, status);
-    }
-}
-
-
-static xet_status_t
-ngx_http_xet_hub_prove_consume(void *data, const ngx_http_xet_piece_t *piece,
-    ngx_log_t *log)
-{
-    ngx_http_xet_hub_prove_t *c = data;
-
-    c->hashed += piece->last - piece->pos;
-
-    return (EVP_DigestUpdate(c->sha256, piece->pos, piece->last - piece->pos)
-            == 1)
-           ? XET_OK : XET_INTERNAL;
+    ngx_http_xet_hub_prove_pump(r, c);
 }
 
 
 static void
-ngx_http_xet_hub_prove_hashed(ngx_http_request_t *r, void *data,
+ngx_http_xet_hub_prove_piece(ngx_http_request_t *r, void *data,
     ngx_http_xet_piece_t *piece, xet_status_t status)
 {
     ngx_http_xet_hub_prove_t *c = data;
 
-    ngx_http_xet_hub_claim_t  *claim;
+    c->reading = 0;
 
-    if (status == XET_OK) {
-        status = ngx_http_xet_reader_next(r, c->reader);
+    if (c->status == XET_OK) {
+        c->status = status;
+    }
 
-        if (status == XET_AGAIN) {
-            return;
+    if (piece) {
+        c->ready = piece;
+        c->taken += piece->last - piece->pos;
+    }
+
+    ngx_http_xet_hub_prove_pump(r, c);
+}
+
+
+/*
+ * Starts to hash the piece that is ready, and to read the next one; the batch
+ * ends when neither runs any more.
+ */
+
+static void
+ngx_http_xet_hub_prove_pump(ngx_http_request_t *r,
+    ngx_http_xet_hub_prove_t *c)
+{
+    if (c->status == XET_OK && c->ready && !c->hashing) {
+        c->piece = c->ready;
+
+        if (ngx_http_xet_task_post_beside(r, &c->task,
+                                          ngx_http_xet_hub_prove_job,
+                                          ngx_http_xet_hub_prove_hashed, c)
+            == NGX_OK)
+        {
+            c->ready = NULL;
+            c->hashing = 1;
+
+        } else {
+            c->status = XET_OVERLOADED;
         }
     }
 
-    claim = &c->claims[c->next];
+    if (c->status == XET_OK && c->ready == NULL && !c->reading) {
+        c->status = ngx_http_xet_reader_next(r, c->reader);
 
-    c->hashed = 0;
+        if (c->status == XET_AGAIN) {
+            c->reading = 1;
+            c->status = XET_OK;
+        }
+    }
 
-    if (status != XET_DONE
-        || EVP_DigestFinal_ex(c->sha256, claim->sha256, NULL) != 1)
-    {
-        ngx_http_xet_hub_prove_fail(r, status);
+    if (!c->reading && !c->hashing) {
+        ngx_http_xet_hub_prove_end(r, c);
+    }
+}
+
+
+static void
+ngx_http_xet_hub_prove_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_hub_prove_t *c = data;
+
+    c->failed = ngx_http_xet_hub_prove_hash(c, c->piece->pos,
+                                            c->piece->last - c->piece->pos);
+}
+
+
+/* Hashes bytes of the current file and of those that follow it. */
+
+static xet_status_t
+ngx_http_xet_hub_prove_hash(ngx_http_xet_hub_prove_t *c, const u_char *pos,
+    size_t len)
+{
+    size_t                     n;
+    ngx_http_xet_hub_claim_t  *claim;
+
+    for ( ;; ) {
+
+        if (c->file == c->last) {
+            return len ? XET_PLAN_DAMAGED : XET_OK;
+        }
+
+        claim = &c->claims[c->file];
+        n = ngx_min(len, claim->size - c->hashed);
+
+        if (EVP_DigestUpdate(c->sha256, pos, n) != 1) {
+            return XET_INTERNAL;
+        }
+
+        c->hashed += n;
+
+        if (c->hashed < claim->size) {
+            return XET_OK;
+        }
+
+        if (EVP_DigestFinal_ex(c->sha256, claim->sha256, NULL) != 1
+            || EVP_DigestInit_ex(c->sha256, EVP_sha256(), NULL) != 1)
+        {
+            return XET_INTERNAL;
+        }
+
+        c->file++;
+        c->hashed = 0;
+
+        pos += n;
+        len -= n;
+    }
+}
+
+
+static void
+ngx_http_xet_hub_prove_hashed(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_hub_prove_t *c = data;
+
+    ngx_http_xet_reader_release(c->reader, c->piece);
+
+    c->hashing = 0;
+
+    if (c->failed != XET_OK) {
+        c->status = c->failed;
+    }
+
+    ngx_http_xet_hub_prove_pump(r, c);
+}
+
+
+/* Stores the results of the batch. */
+
+static void
+ngx_http_xet_hub_prove_end(ngx_http_request_t *r,
+    ngx_http_xet_hub_prove_t *c)
+{
+    ngx_uint_t  i;
+
+    if (c->status == XET_DONE && c->file != c->last) {
+        c->status = XET_PLAN_DAMAGED;
+    }
+
+    for (i = c->next; i < c->last; i++) {
+        ngx_http_xet_array_bytes(&c->proofs.digests, c->claims[i].sha256,
+                                 XET_DIGEST_SHA256_LEN);
+    }
+
+    if (c->status != XET_DONE) {
+        ngx_http_xet_hub_prove_fail(r, c->status);
         return;
     }
 
     ngx_http_xet_hub_wait(r,
         ngx_http_xet_query(r, hub_proven, ngx_http_xet_hub_prove_proven,
-                           .store = c->store, .file = &claim->hash,
-                           .digest = claim->sha256));
+                           .store = c->store, .files = &c->proofs.files,
+                           .digests = &c->proofs.digests));
 }
 
 
 /*
- * Called when the SHA-256 of a file is stored: reads the next file.
- * xet.hub_claims() later compares the SHA-256 with the claim.
+ * Called when the SHA-256 of a batch is stored: opens the next batch.
+ * xet.hub_claims() later compares the SHA-256 with the claims.
  */
 
 static void
@@ -375,7 +617,7 @@ ngx_http_xet_hub_prove_proven(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     c = ngx_http_xet_hub_get(r)->prove;
-    c->next++;
+    c->taken = 0;
 
     ngx_http_xet_hub_prove_next(r, c);
 }

@@ -11,6 +11,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_hub.h"
 
 
@@ -22,6 +23,8 @@
 
 static void ngx_http_xet_hub_manifest_answered(ngx_http_request_t *r,
     ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hub_manifest_missing(ngx_http_request_t *r,
+    const ngx_http_xet_hub_answer_t *answer);
 static void ngx_http_xet_hub_blob_answered(ngx_http_request_t *r,
     ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hub_blob_file(ngx_http_request_t *r,
@@ -34,30 +37,30 @@ ngx_int_t
 ngx_http_xet_hub_manifest_handler(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub)
 {
-    ngx_uint_t        layers;
-    ngx_table_elt_t  *h;
-
-    /*
-     * a client of a registry requests the media type of a manifest, and loads
-     * the layers; other clients only read the name of the file
-     */
-
-    h = ngx_http_xet_header_find(&r->headers_in.headers, "Accept", 0);
-
-    layers = (h && ngx_strnstr(h->value.data, ".manifest.", h->value.len));
-
     return ngx_http_xet_query_wait(r,
                ngx_http_xet_query(r, hub_manifest,
                                   ngx_http_xet_hub_manifest_answered,
                                   .asked = &hub->asked, .tag = hub->rev,
-                                  .layers = layers));
+                                  .layers = ngx_http_xet_hub_registry(r)));
 }
 
 
 static void
 ngx_http_xet_hub_manifest_answered(ngx_http_request_t *r, ngx_int_t rc)
 {
+    ngx_int_t                  missing;
     ngx_http_xet_hub_answer_t  answer;
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_query_hub_get(r, &answer);
+
+        missing = ngx_http_xet_hub_manifest_missing(r, &answer);
+
+        if (missing != NGX_DECLINED) {
+            ngx_http_finalize_request(r, missing);
+            return;
+        }
+    }
 
     if (ngx_http_xet_hub_row(r, rc, &answer) != NGX_OK) {
         return;
@@ -74,6 +77,52 @@ ngx_http_xet_hub_manifest_answered(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_finalize_request(r,
         ngx_http_xet_hub_quant_send(r, NGX_HTTP_XET_HUB_MANIFEST,
                                     &answer.body));
+}
+
+
+/*
+ * Answers a client without a token that requests a missing or private repo.
+ * node-llama-cpp sends its token only after a 401.  Returns NGX_DECLINED if the
+ * error in the row applies.
+ */
+
+static ngx_int_t
+ngx_http_xet_hub_manifest_missing(ngx_http_request_t *r,
+    const ngx_http_xet_hub_answer_t *answer)
+{
+    ngx_int_t                 rc;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (answer->status != NGX_HTTP_NOT_FOUND
+        || !ngx_http_xet_hub_is(&answer->code, "RepoNotFound")
+        || xlcf->auth != NGX_HTTP_XET_AUTH_TOKEN
+        || ngx_http_xet_auth(r)->status != XET_TOKEN_MISSING)
+    {
+        return NGX_DECLINED;
+    }
+
+    rc = ngx_http_xet_hub_is(&answer->more, "elsewhere")
+         ? ngx_http_xet_hub_upstream(r) : NGX_DECLINED;
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    if (ngx_http_xet_hub_registry(r)) {
+        return ngx_http_xet_hub_registry_deny(r);
+    }
+
+    if (ngx_http_xet_header(r, "WWW-Authenticate", "Bearer realm=\"xet\"")
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_hub_deny(r, NGX_HTTP_UNAUTHORIZED, "RepoNotFound",
+                                 "Repository not found, or a token is"
+                                 " required");
 }
 
 

@@ -27,6 +27,9 @@ typedef struct {
 
 static ngx_http_xet_hub_change_t *ngx_http_xet_hub_change(
     ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_hub_change_read(ngx_http_request_t *r,
+    xet_status_t (*parse)(void *data, u_char *text, size_t len),
+    void (*done)(ngx_http_request_t *r, void *data));
 static void ngx_http_xet_hub_change_cleanup(void *data);
 static xet_status_t ngx_http_xet_hub_create_parse(void *data, u_char *text,
     size_t len);
@@ -45,6 +48,8 @@ static void ngx_http_xet_hub_create_make(ngx_http_request_t *r,
 static void ngx_http_xet_hub_created(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hub_create_send(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
+static ngx_int_t ngx_http_xet_hub_create_warn(ngx_http_request_t *r,
+    ngx_http_xet_hub_answer_t *answer);
 static void ngx_http_xet_hub_delete_read(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_hub_move_read(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_hub_settings_read(ngx_http_request_t *r, void *data);
@@ -58,7 +63,7 @@ ngx_http_xet_hub_create_handler(ngx_http_request_t *r,
 
     c = ngx_http_xet_hub_change(r);
 
-    if (c == NULL || RAND_bytes(c->upload, sizeof(c->upload)) != 1) {
+    if (c == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -79,32 +84,16 @@ ngx_int_t
 ngx_http_xet_hub_delete_handler(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub)
 {
-    ngx_http_xet_hub_change_t  *c;
-
-    c = ngx_http_xet_hub_change(r);
-    if (c == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_REPO_BODY,
-                                 ngx_http_xet_hub_repo_parse,
-                                 ngx_http_xet_hub_delete_read, c);
+    return ngx_http_xet_hub_change_read(r, ngx_http_xet_hub_repo_parse,
+                                        ngx_http_xet_hub_delete_read);
 }
 
 
 ngx_int_t
 ngx_http_xet_hub_move_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 {
-    ngx_http_xet_hub_change_t  *c;
-
-    c = ngx_http_xet_hub_change(r);
-    if (c == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_REPO_BODY,
-                                 ngx_http_xet_hub_move_parse,
-                                 ngx_http_xet_hub_move_read, c);
+    return ngx_http_xet_hub_change_read(r, ngx_http_xet_hub_move_parse,
+                                        ngx_http_xet_hub_move_read);
 }
 
 
@@ -112,16 +101,8 @@ ngx_int_t
 ngx_http_xet_hub_settings_handler(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub)
 {
-    ngx_http_xet_hub_change_t  *c;
-
-    c = ngx_http_xet_hub_change(r);
-    if (c == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_REPO_BODY,
-                                 ngx_http_xet_hub_settings_parse,
-                                 ngx_http_xet_hub_settings_read, c);
+    return ngx_http_xet_hub_change_read(r, ngx_http_xet_hub_settings_parse,
+                                        ngx_http_xet_hub_settings_read);
 }
 
 
@@ -133,17 +114,8 @@ ngx_int_t
 ngx_http_xet_hub_bucket_create_handler(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub)
 {
-    ngx_http_xet_hub_change_t  *c;
-
-    c = ngx_http_xet_hub_change(r);
-
-    if (c == NULL || RAND_bytes(c->upload, sizeof(c->upload)) != 1) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_REPO_BODY,
-                                 ngx_http_xet_hub_settings_parse,
-                                 ngx_http_xet_hub_create_put, c);
+    return ngx_http_xet_hub_change_read(r, ngx_http_xet_hub_settings_parse,
+                                        ngx_http_xet_hub_create_put);
 }
 
 
@@ -172,12 +144,31 @@ ngx_http_xet_hub_change(ngx_http_request_t *r)
 
     c = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_change_t),
                            ngx_http_xet_hub_change_cleanup);
-    if (c) {
-        ngx_http_xet_hub_get(r)->state = c;
-        ngx_http_xet_hub_get(r)->refusal = &c->repo.refusal;
+    if (c == NULL || RAND_bytes(c->upload, sizeof(c->upload)) != 1) {
+        return NULL;
     }
 
+    ngx_http_xet_hub_get(r)->state = c;
+    ngx_http_xet_hub_get(r)->refusal = &c->repo.refusal;
+
     return c;
+}
+
+
+/* Reads a body that describes a repo. */
+
+static ngx_int_t
+ngx_http_xet_hub_change_read(ngx_http_request_t *r,
+    xet_status_t (*parse)(void *data, u_char *text, size_t len),
+    void (*done)(ngx_http_request_t *r, void *data))
+{
+    ngx_http_xet_hub_change_t  *c;
+
+    c = ngx_http_xet_hub_change(r);
+
+    return c ? ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_REPO_BODY, parse,
+                                     done, c)
+             : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 
@@ -380,7 +371,8 @@ ngx_http_xet_hub_create_send(ngx_http_request_t *r,
 
         if (ngx_http_xet_hub_header(r, "X-Error-Message", "%V",
                                     &answer->message)
-            != NGX_OK)
+            != NGX_OK
+            || ngx_http_xet_hub_create_warn(r, answer) != NGX_OK)
         {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
@@ -392,6 +384,34 @@ ngx_http_xet_hub_create_send(ngx_http_request_t *r,
     xet_json_object_end(&j);
 
     return ngx_http_xet_send(r, answer->status, "application/json", &b);
+}
+
+
+/*
+ * Clients that create a repo with "exist_ok" ignore the error, although the
+ * existing repo may be public and not private as requested.  They print this
+ * header.
+ */
+
+static ngx_int_t
+ngx_http_xet_hub_create_warn(ngx_http_request_t *r,
+    ngx_http_xet_hub_answer_t *answer)
+{
+    int                         private;
+    ngx_http_xet_hub_change_t  *c;
+
+    c = ngx_http_xet_hub_get(r)->state;
+    private = ngx_http_xet_hub_is(&answer->body, "private");
+
+    if (answer->body.len == 0 || c->repo.private < 0
+        || c->repo.private == private)
+    {
+        return NGX_OK;
+    }
+
+    return ngx_http_xet_hub_header(r, "X-HF-Warning",
+                                   "visibility; %V already exists and remains"
+                                   " %V", &answer->more, &answer->body);
 }
 
 

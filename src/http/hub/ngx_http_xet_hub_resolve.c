@@ -1,7 +1,7 @@
 
 /*
- * GET and HEAD resolve/{revision}/{path}: sends a file that is requested by
- * path.
+ * GET and HEAD resolve/{revision}/{path} and raw/{revision}/{path}: sends a
+ * file that is requested by path.
  *
  *     handler -> looks up the path (PostgreSQL) -> headers
  *     HEAD     sends only headers, which a Xet client needs for a download
@@ -9,7 +9,8 @@
  *
  * The file is sent without redirects, which could lose a header or a token.  A
  * client can request the xet hash and size as JSON, instead of the bytes, with
- * the Accept header.
+ * the Accept header.  raw sends the pointer of git-lfs instead of a file that a
+ * git repo on huggingface.co would not have: clients read its SHA-256.
  */
 
 #include "ngx_http_xet.h"
@@ -23,6 +24,9 @@
 /* git's object id of an empty file. */
 #define NGX_HTTP_XET_HUB_EMPTY     "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
+/* huggingface.co requires LFS for files of more than this size. */
+#define NGX_HTTP_XET_HUB_LARGE     (10 * 1024 * 1024)
+
 
 typedef struct {
     ngx_http_xet_hub_resolve_row_t  file;
@@ -30,12 +34,19 @@ typedef struct {
     ngx_str_t                       etag;      /* quoted */
     ngx_str_t                       type;      /* media type */
     u_char                          xet[XET_HASH_STR_LEN];
+    unsigned                        raw:1;
 } ngx_http_xet_hub_resolve_t;
 
 
+static ngx_int_t ngx_http_xet_hub_resolve_look(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_uint_t raw);
 static ngx_int_t ngx_http_xet_hub_resolve_row(ngx_http_request_t *r,
     ngx_http_xet_hub_resolve_row_t *file);
 static void ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_uint_t ngx_http_xet_hub_raw_points(ngx_http_xet_hub_t *hub,
+    ngx_http_xet_hub_resolve_t *f);
+static ngx_int_t ngx_http_xet_hub_raw_pointer(ngx_http_request_t *r,
+    ngx_http_xet_hub_resolve_t *f);
 static ngx_int_t ngx_http_xet_hub_resolve_send(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, ngx_http_xet_hub_resolve_t *f);
 static ngx_int_t ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
@@ -47,6 +58,8 @@ static ngx_int_t ngx_http_xet_hub_resolve_name(ngx_http_request_t *r,
 static ngx_uint_t ngx_http_xet_hub_wants_info(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_hub_resolve_info(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, ngx_http_xet_hub_resolve_t *f);
+static ngx_int_t ngx_http_xet_hub_resolve_bare(ngx_http_request_t *r,
+    ngx_http_xet_hub_resolve_t *f);
 static ngx_int_t ngx_http_xet_hub_resolve_head(ngx_http_request_t *r,
     ngx_http_xet_hub_resolve_t *f);
 static ngx_int_t ngx_http_xet_hub_resolve_empty(ngx_http_request_t *r,
@@ -59,14 +72,37 @@ static ngx_int_t ngx_http_xet_hub_resolve_content(ngx_http_request_t *r,
     ngx_http_xet_hub_resolve_t *f);
 
 
+static const u_char  ngx_http_xet_hub_no_sha256[XET_DIGEST_SHA256_LEN];
+
+
 ngx_int_t
 ngx_http_xet_hub_resolve_handler(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub)
 {
-    hub->state = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_resolve_t));
-    if (hub->state == NULL) {
+    return ngx_http_xet_hub_resolve_look(r, hub, 0);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_raw_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    return ngx_http_xet_hub_resolve_look(r, hub, 1);
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_resolve_look(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    ngx_uint_t raw)
+{
+    ngx_http_xet_hub_resolve_t  *f;
+
+    f = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_resolve_t));
+    if (f == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    f->raw = raw;
+    hub->state = f;
 
     return ngx_http_xet_query_wait(r,
                ngx_http_xet_query(r, hub_resolve, ngx_http_xet_hub_resolved,
@@ -81,8 +117,6 @@ static ngx_int_t
 ngx_http_xet_hub_resolve_row(ngx_http_request_t *r,
     ngx_http_xet_hub_resolve_row_t *file)
 {
-    static const u_char  unknown[XET_DIGEST_SHA256_LEN];
-
     if (ngx_http_xet_row(r, hub_resolve, 0, file) != NGX_OK
         || (file->answer.status == NGX_HTTP_OK && file->hash == NULL))
     {
@@ -90,7 +124,7 @@ ngx_http_xet_hub_resolve_row(ngx_http_request_t *r,
     }
 
     if (file->sha256 == NULL) {
-        file->sha256 = unknown;
+        file->sha256 = ngx_http_xet_hub_no_sha256;
     }
 
     return NGX_OK;
@@ -148,10 +182,108 @@ ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
+/*
+ * Returns whether raw sends a pointer instead of the file: if the file is
+ * large, or its name has one of the extensions that new repos on huggingface.co
+ * keep in LFS, or that of a GGUF file.  Other files are texts, as a rule.
+ */
+
+static ngx_uint_t
+ngx_http_xet_hub_raw_points(ngx_http_xet_hub_t *hub,
+    ngx_http_xet_hub_resolve_t *f)
+{
+    size_t         i, len;
+    const u_char  *ext;
+
+    static const char *const  exts[] = {
+        "7z", "arrow", "bin", "bz2", "ckpt", "ftz", "gguf", "gz", "h5",
+        "joblib", "mlmodel", "model", "msgpack", "npy", "npz", "onnx", "ot",
+        "parquet", "pb", "pickle", "pkl", "pt", "pth", "rar", "safetensors",
+        "tar", "tflite", "tgz", "wasm", "xz", "zip", "zst"
+    };
+
+    if (f->file.size == 0 || f->file.sha256 == ngx_http_xet_hub_no_sha256) {
+        return 0;
+    }
+
+    if (f->file.size > NGX_HTTP_XET_HUB_LARGE) {
+        return 1;
+    }
+
+    ext = xet_filename_extension(hub->path.data, hub->path.len, &len);
+
+    for (i = 0; ext && i < sizeof(exts) / sizeof(exts[0]); i++) {
+        if (len == ngx_strlen(exts[i])
+            && ngx_memcmp(ext, exts[i], len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_raw_pointer(ngx_http_request_t *r,
+    ngx_http_xet_hub_resolve_t *f)
+{
+    u_char                  *p, sum[XET_HASH_STR_LEN], text[256];
+    ngx_int_t                rc;
+    xet_buf_t                b;
+    ngx_http_xet_content_t   content;
+
+    (void) xet_hash_print_plain(sum, f->file.sha256);
+
+    p = ngx_sprintf(text, "version https://git-lfs.github.com/spec/v1\n"
+                          "oid sha256:%*s\nsize %uL\n",
+                    (size_t) XET_HASH_STR_LEN, sum, f->file.size);
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 256);
+    xet_buf_write(&b, text, p - text);
+
+    /* the same digits are the id of the pointer in lists of files */
+
+    ngx_memzero(&content, sizeof(ngx_http_xet_content_t));
+
+    content.etag.len = 1 + 40 + 1;
+    content.etag.data = ngx_pnalloc(r->pool, content.etag.len);
+
+    if (content.etag.data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    (void) ngx_sprintf(content.etag.data, "\"%*s\"", (size_t) 40, sum);
+
+    if (ngx_http_xet_header(r, "X-Content-Type-Options", "nosniff") != NGX_OK
+        || ngx_http_xet_header(r, "Cache-Control", "private, no-cache")
+           != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rc = ngx_http_xet_content_conditions(r, &content);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    if (ngx_http_xet_header_add(r, "ETag", &content.etag) == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_send(r, NGX_HTTP_OK, "text/plain; charset=utf-8", &b);
+}
+
+
 static ngx_int_t
 ngx_http_xet_hub_resolve_send(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     ngx_http_xet_hub_resolve_t *f)
 {
+    if (f->raw && ngx_http_xet_hub_raw_points(hub, f)) {
+        return ngx_http_xet_hub_raw_pointer(r, f);
+    }
+
     if (ngx_http_xet_hub_resolve_headers(r, hub, f) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -164,12 +296,10 @@ ngx_http_xet_hub_resolve_send(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (r->method == NGX_HTTP_HEAD) {
-        return ngx_http_xet_hub_resolve_head(r, f);
-    }
-
-    if (f->file.size == 0 && r->headers_in.range) {
-        return ngx_http_xet_hub_resolve_empty(r, f);
+    if (r->method == NGX_HTTP_HEAD
+        || (f->file.size == 0 && r->headers_in.range))
+    {
+        return ngx_http_xet_hub_resolve_bare(r, f);
     }
 
     return ngx_http_xet_hub_resolve_open(r, f);
@@ -387,7 +517,31 @@ ngx_http_xet_hub_resolve_info(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 }
 
 
-/* Responds to HEAD from the row alone, without opening the file. */
+/*
+ * Responds from the row alone, without opening the file, but with the same
+ * conditions.
+ */
+
+static ngx_int_t
+ngx_http_xet_hub_resolve_bare(ngx_http_request_t *r,
+    ngx_http_xet_hub_resolve_t *f)
+{
+    ngx_int_t               rc;
+    ngx_http_xet_content_t  content;
+
+    ngx_memzero(&content, sizeof(ngx_http_xet_content_t));
+    content.etag = f->etag;
+
+    rc = ngx_http_xet_content_conditions(r, &content);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    return (r->method == NGX_HTTP_HEAD) ? ngx_http_xet_hub_resolve_head(r, f)
+                                        : ngx_http_xet_hub_resolve_empty(r, f);
+}
+
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_head(ngx_http_request_t *r,

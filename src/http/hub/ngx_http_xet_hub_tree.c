@@ -116,21 +116,32 @@ ngx_http_xet_hub_tree_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 }
 
 
+/*
+ * The end of the page is sent with the first part, so later parts do not ask
+ * for it: with "most" of a part, PostgreSQL does not look for it.
+ */
+
 static ngx_int_t
 ngx_http_xet_hub_tree_ask(ngx_http_request_t *r)
 {
+    ngx_uint_t                  most;
     ngx_http_xet_hub_t         *hub;
     ngx_http_xet_hub_folder_t  *f;
 
     hub = ngx_http_xet_hub_get(r);
     f = hub->state;
+    most = f->page->most;
+
+    if (f->listed.stream.stream.begun) {
+        most = ngx_min(most, f->page->part);
+    }
 
     return ngx_http_xet_query(r, hub_tree_rows, ngx_http_xet_hub_tree_answered,
                               .asked = &hub->asked, .rev = f->page->rev,
                               .path = f->page->path,
                               .deep = f->page->recursive,
                               .expand = f->page->expand,
-                              .after = f->page->after, .most = f->page->most,
+                              .after = f->page->after, .most = most,
                               .part = f->page->part);
 }
 

@@ -2,16 +2,18 @@
 /*
  * POST preupload/{revision}: tells the client how to send each file.
  *
- *     handler -> body -> probe of the store -> one statement per 256 files,
- *     which returns a part of the response
+ *     handler -> .gitignore of the repo -> body -> probe of the store -> one
+ *     statement per 256 files, which returns a part of the response
  *
  * The client uploads all files, except empty ones, before the commit, which
  * refers to them.  So no file has to be contained in the commit, and each file
  * is stored as a Xet file.
  *
- * The first statement has the sizes of all files, and refuses those that cannot
- * fit into a quota, before the client sends them.  If the disk is nearly full,
- * files that are larger than the free space are refused as well.
+ * The rules of the .gitignore in the repo apply if the body has no rules.
+ *
+ * The first statement with files has the sizes of all files, and refuses those
+ * that cannot fit into a quota, before the client sends them.  If the disk is
+ * nearly full, files that are larger than the free space are refused as well.
  */
 
 #include "ngx_http_xet.h"
@@ -30,9 +32,6 @@
 #define NGX_HTTP_XET_HUB_PREUPLOAD_SAMPLE  512
 
 
-#define NGX_HTTP_XET_HUB_PREUPLOAD_TEXT  160
-
-
 typedef struct {
     ngx_http_xet_hub_stream_t  stream;
     xet_hub_list_t             list;
@@ -41,12 +40,21 @@ typedef struct {
     ngx_http_xet_array_t       sizes;          /* of the others */
     ngx_http_xet_array_t       samples;        /* hashes */
     uint64_t                   bytes;          /* sum of these sizes */
+    xet_hash_t                 ignore;         /* the .gitignore in the repo */
+    xet_hub_text_t             hosted;         /* its text */
+    xet_status_t               unread;         /* why it can't be read */
     ngx_str_t                  rev;
     u_char                     oid[XET_HUB_OID_LEN];
 } ngx_http_xet_hub_preupload_t;
 
 
 static void ngx_http_xet_hub_preupload_cleanup(void *data);
+static void ngx_http_xet_hub_preupload_ignores(ngx_http_request_t *r,
+    ngx_int_t rc);
+static xet_status_t ngx_http_xet_hub_preupload_hosted(void *data,
+    const u_char *text, size_t len);
+static void ngx_http_xet_hub_preupload_body(ngx_http_request_t *r, void *data,
+    xet_status_t status);
 static xet_status_t ngx_http_xet_hub_preupload_parse(void *data, u_char *text,
     size_t len);
 static xet_status_t ngx_http_xet_hub_preupload_add(void *ctx,
@@ -93,9 +101,10 @@ ngx_http_xet_hub_preupload_handler(ngx_http_request_t *r,
     p->rev = hub->rev;
     hub->state = p;
 
-    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_PREUPLOAD_BODY,
-                                 ngx_http_xet_hub_preupload_parse,
-                                 ngx_http_xet_hub_preupload_read, p);
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query(r, hub_ignores,
+                                  ngx_http_xet_hub_preupload_ignores,
+                                  .asked = &hub->asked, .rev = p->rev));
 }
 
 
@@ -111,13 +120,88 @@ ngx_http_xet_hub_preupload_cleanup(void *data)
 }
 
 
+static void
+ngx_http_xet_hub_preupload_ignores(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_str_t                        store;
+    ngx_http_xet_hub_preupload_t    *p;
+    ngx_http_xet_hub_ignores_row_t   row;
+
+    p = ngx_http_xet_hub_get(r)->state;
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_xet_query_release(r);
+        ngx_http_xet_hub_preupload_body(r, p, XET_OK);
+        return;
+    }
+
+    if (rc != NGX_OK) {
+        ngx_http_xet_query_failed(r, rc);
+        return;
+    }
+
+    (void) ngx_http_xet_row(r, hub_ignores, 0, &row);
+
+    p->ignore = *row.hash;
+
+    store.len = row.store.len;
+    store.data = ngx_pstrdup(r->pool, &row.store);
+
+    ngx_http_xet_query_release(r);
+
+    if (store.data == NULL) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    ngx_http_xet_ctx_of(r)->repo = store;
+
+    ngx_http_xet_hub_text_read(r, &p->ignore, XET_HUB_IGNORE_MAX + 1,
+                               ngx_http_xet_hub_preupload_hosted,
+                               ngx_http_xet_hub_preupload_body, p);
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_preupload_hosted(void *data, const u_char *text, size_t len)
+{
+    ngx_http_xet_hub_preupload_t *p = data;
+
+    p->hosted.data = text;
+    p->hosted.len = len;
+
+    return XET_OK;
+}
+
+
+static void
+ngx_http_xet_hub_preupload_body(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_hub_preupload_t *p = data;
+
+    p->unread = status;
+
+    r->read_event_handler = ngx_http_block_reading;
+
+    ngx_http_finalize_request(r,
+        ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_PREUPLOAD_BODY,
+                              ngx_http_xet_hub_preupload_parse,
+                              ngx_http_xet_hub_preupload_read, p));
+}
+
+
 static xet_status_t
 ngx_http_xet_hub_preupload_parse(void *data, u_char *text, size_t len)
 {
     ngx_http_xet_hub_preupload_t *p = data;
 
-    return xet_hub_preupload_parse(&p->list, text, len,
-                                   ngx_http_xet_hub_preupload_add, p);
+    xet_status_t  rc;
+
+    rc = xet_hub_preupload_parse(&p->list, text, len, &p->hosted,
+                                 ngx_http_xet_hub_preupload_add, p);
+
+    return (rc == XET_OK && !p->list.ignores) ? p->unread : rc;
 }
 
 
@@ -183,7 +267,6 @@ ngx_http_xet_hub_preupload_read(ngx_http_request_t *r, void *data)
 static void
 ngx_http_xet_hub_preupload_probed(ngx_http_request_t *r, xet_status_t status)
 {
-    u_char                        *text;
     ngx_http_xet_hub_preupload_t  *p;
 
     p = ngx_http_xet_hub_get(r)->state;
@@ -193,20 +276,10 @@ ngx_http_xet_hub_preupload_probed(ngx_http_request_t *r, xet_status_t status)
         return;
     }
 
-    text = ngx_pnalloc(r->pool, NGX_HTTP_XET_HUB_PREUPLOAD_TEXT);
-    if (text == NULL) {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
-    }
-
-    (void) ngx_snprintf(text, NGX_HTTP_XET_HUB_PREUPLOAD_TEXT,
-                        "%s: %uL bytes are left, and the upload has %uL%Z",
-                        xet_status_text(status), ngx_http_xet_probe_left(),
-                        p->bytes);
-
     ngx_http_finalize_request(r,
         ngx_http_xet_error_more(r, .core = status,
-                                .message = (char *) text));
+            .message = ngx_http_xet_error_room(r, ngx_http_xet_probe_left(),
+                                               p->bytes)));
 }
 
 

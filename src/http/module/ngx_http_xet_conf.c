@@ -15,7 +15,7 @@
 #define NGX_HTTP_XET_READ_POOL     "xet read"
 #define NGX_HTTP_XET_READ_THREADS  "threads=8"
 #define NGX_HTTP_XET_PRESIGN_MAX   (7 * 24 * 60 * 60)   /* s, limit of S3 */
-#define NGX_HTTP_XET_READ_FILES    (256 * 1024)         /* bytes per read job */
+#define NGX_HTTP_XET_READ_FILES    (1024 * 1024)        /* bytes per read job */
 #define NGX_HTTP_XET_READ_OBJECTS  (2 * 1024 * 1024)
 
 
@@ -102,6 +102,7 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
      *     xmcf->token_keys = NULL;
      *     xmcf->token_sign = NULL;
      *     xmcf->token_cache = NULL;
+     *     xmcf->plan_cache = NULL;
      *     xmcf->upload_zones = NULL;
      *     xmcf->peers = NULL;
      *     xmcf->metrics_zone = NULL;

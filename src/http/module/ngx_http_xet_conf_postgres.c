@@ -41,7 +41,8 @@ static const ngx_http_xet_param_t  ngx_http_xet_read_params[] = {
  *                       [timeout=time] [write_timeout=time]
  *                       [connect_timeout=time] [dedup=n]
  *                       [dedup_timeout=time] [long=n] [long_timeout=time]
- *                       [ping_timeout=time] [lock_timeout=time];
+ *                       [ping_timeout=time] [lock_timeout=time]
+ *                       [idle=time];
  */
 
 char *
@@ -78,7 +79,7 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                "\"depth=\", \"queue=\", \"timeout=\", "
                "\"write_timeout=\", \"dedup_timeout=\", "
                "\"long_timeout=\", \"ping_timeout=\", "
-               "\"lock_timeout=\" or \"connect_timeout=\"");
+               "\"lock_timeout=\", \"connect_timeout=\" or \"idle=\"");
 }
 
 

@@ -638,6 +638,49 @@ ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* xet_plan_cache zone=name:size [valid=time]; */
+
+char *
+ngx_http_xet_conf_plan_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    ngx_int_t        valid;
+    ngx_str_t       *value, s;
+    ngx_shm_zone_t  *zone;
+
+    if (xmcf->plan_cache) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+    valid = 2000;
+
+    if (cf->args->nelts == 3) {
+        valid = ngx_http_xet_param(&value[2], "valid", &s)
+                ? ngx_parse_time(&s, 0) : NGX_ERROR;
+
+        if (valid < 100 || valid > 60 * 60 * 1000) {
+            return ngx_http_xet_param_invalid(cf, &value[2],
+                                              "\"valid=time\", 100ms to 1h");
+        }
+    }
+
+    zone = ngx_http_xet_conf_zone(cf, &value[1]);
+    if (zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    zone->init = ngx_http_xet_answers_init_zone;
+    zone->data = zone;
+
+    xmcf->plan_cache = zone;
+    xmcf->plan_cache_valid = (ngx_msec_t) valid;
+
+    return NGX_CONF_OK;
+}
+
+
 /*
  * xet_token_epoch off | [number] [period=time];
  *

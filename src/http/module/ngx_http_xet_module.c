@@ -243,6 +243,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       0,
       NULL },
 
+    { ngx_string("xet_plan_cache"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
+      ngx_http_xet_conf_plan_cache,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("xet_upload_zone"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE3|NGX_CONF_TAKE4,
       ngx_http_xet_conf_upload_zone,

@@ -3,10 +3,19 @@
  * One PostgreSQL session, driven by nginx events.
  *
  * A thread connects (ngx_http_xet_pg_connect.c).  The event loop then sends
- * the settings and prepares all statements in one round trip; afterwards it
- * only sends statements and reads results.  The session is in pipeline mode:
- * each statement has its own sync, so a failing statement does not affect
- * others, and results arrive in the order of sending.
+ * the settings and the check in one round trip; afterwards it only sends
+ * statements and reads results.  The session is in pipeline mode: each
+ * statement has its own sync, so a failing statement does not affect others,
+ * and results arrive in the order of sending.
+ *
+ * The check parses all statements, one after the other, as the unnamed
+ * statement: a database with other functions is detected before the first
+ * request, and the session keeps no statement.  A session prepares a statement
+ * when it first sends it, in the same round trip: most sessions execute few of
+ * the statements, and each prepared statement takes ten kilobytes.  The flag of
+ * a statement is set when the preparation is sent, and cleared if it fails.
+ * Statements sent in between fail, too: they are sent again, "alone", each with
+ * a preparation of its own as the unnamed statement.
  *
  * States: closed -> connecting -> ready -> closed; and closed -> backoff ->
  * connecting while PostgreSQL is unreachable.  While pg->connect is set, the
@@ -55,19 +64,27 @@ static void ngx_http_xet_pg_notice(void *arg, const PGresult *res);
 static ngx_int_t ngx_http_xet_pg_setup_send(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg);
-static const char *ngx_http_xet_pg_columns(ngx_http_xet_pg_t *pg,
+static const char *ngx_http_xet_pg_described(ngx_http_xet_pg_t *pg,
+    PGresult *res);
+static const char *ngx_http_xet_pg_columns(const ngx_http_xet_pg_stmt_t *stmt,
     PGresult *res);
 static void ngx_http_xet_pg_ready(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_refused(ngx_http_xet_pg_t *pg, const char *error);
 static void ngx_http_xet_pg_read_handler(ngx_event_t *rev);
 static void ngx_http_xet_pg_write_handler(ngx_event_t *wev);
+static int ngx_http_xet_pg_prepare(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_query_t *q);
+static int ngx_http_xet_pg_parse(ngx_http_xet_pg_t *pg,
+    const ngx_http_xet_pg_stmt_t *stmt, const char *name);
 static int ngx_http_xet_pg_guard(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q);
 static void ngx_http_xet_pg_clock(ngx_http_xet_pg_t *pg, int64_t clock);
 static ngx_int_t ngx_http_xet_pg_flush(ngx_http_xet_pg_t *pg);
 static ngx_int_t ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg);
-static void ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg,
+static const char *ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q, PGresult *res);
+static void ngx_http_xet_pg_unprepare(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_query_t *q);
 static PGresult *ngx_http_xet_pg_result(PGconn *conn);
 static void ngx_http_xet_pg_fail(ngx_http_xet_pg_t *pg);
 
@@ -93,15 +110,31 @@ static const char  ngx_http_xet_pg_standby_sql[] =
     "SELECT set_config('default_transaction_read_only', 'on', false)";
 
 
-void
-ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg)
+ngx_int_t
+ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg, ngx_pool_t *pool)
 {
+    const ngx_http_xet_pg_stmt_t  *stmt;
+
     ngx_queue_init(&pg->inflight);
+
+    for (stmt = pg->stmts; stmt->name; stmt++) {
+
+        if (ngx_strcmp(stmt->name, "in_time") == 0) {
+            pg->guard = stmt;
+        }
+    }
+
+    pg->prepared = ngx_pcalloc(pool, stmt - pg->stmts);
+    if (pg->prepared == NULL) {
+        return NGX_ERROR;
+    }
 
     pg->setup.handler = ngx_http_xet_pg_setup_timer_handler;
     pg->setup.data = pg;
     pg->setup.log = ngx_cycle->log;
     pg->setup.cancelable = 1;
+
+    return NGX_OK;
 }
 
 
@@ -140,7 +173,7 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
     }
 
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
-                   "xet pg %p: connected, preparing", pg);
+                   "xet pg %p: connected, checking", pg);
 
     pg->connection = ngx_http_xet_pg_watch(PQsocket(conn), pg,
                                            ngx_http_xet_pg_read_handler);
@@ -232,21 +265,19 @@ ngx_http_xet_pg_setup_send(ngx_http_xet_pg_t *pg)
 
     for (stmt = pg->stmts; stmt->name; stmt++) {
 
-        if (PQsendPrepare(conn, stmt->name, stmt->sql, (int) stmt->params,
-                          stmt->types)
-            != 1)
-        {
+        pg->prepared[stmt - pg->stmts] = 0;
+
+        if (ngx_http_xet_pg_parse(pg, stmt, "") != 1) {
             return NGX_ERROR;
         }
 
-        if (stmt->columns
-            && PQsendDescribePrepared(conn, stmt->name) != 1)
-        {
+        if (stmt->columns && PQsendDescribePrepared(conn, "") != 1) {
             return NGX_ERROR;
         }
     }
 
     pg->checked = pg->stmts;
+    pg->prepares = 0;
 
     return (PQpipelineSync(conn) == 1) ? ngx_http_xet_pg_flush(pg) : NGX_ERROR;
 }
@@ -296,7 +327,7 @@ ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg)
         }
 
         if (status == PGRES_COMMAND_OK) {
-            error = ngx_http_xet_pg_columns(pg, res);
+            error = ngx_http_xet_pg_described(pg, res);
 
             if (error) {
                 ngx_http_xet_pg_refused(pg, error);
@@ -325,18 +356,13 @@ ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg)
 /*
  * Compares the column types of the next statement with the description in res;
  * descriptions arrive in the order of sending.  Skips a result without columns,
- * which comes from preparing a statement.  Returns NULL, or an error.
+ * which comes from parsing a statement.  Returns NULL, or an error.
  */
 
 static const char *
-ngx_http_xet_pg_columns(ngx_http_xet_pg_t *pg, PGresult *res)
+ngx_http_xet_pg_described(ngx_http_xet_pg_t *pg, PGresult *res)
 {
-    int                            i, n;
-    const ngx_http_xet_pg_stmt_t  *stmt;
-
-    n = PQnfields(res);
-
-    if (n == 0) {
+    if (PQnfields(res) == 0) {
         return NULL;
     }
 
@@ -344,7 +370,25 @@ ngx_http_xet_pg_columns(ngx_http_xet_pg_t *pg, PGresult *res)
         pg->checked++;
     }
 
-    stmt = pg->checked++;
+    return ngx_http_xet_pg_columns(pg->checked++, res);
+}
+
+
+/*
+ * Compares the column types of a statement with those of a result or of a
+ * description.  Returns NULL, or an error.
+ */
+
+static const char *
+ngx_http_xet_pg_columns(const ngx_http_xet_pg_stmt_t *stmt, PGresult *res)
+{
+    int  i, n;
+
+    if (stmt->columns == NULL) {
+        return NULL;
+    }
+
+    n = PQnfields(res);
 
     for (i = 0; i < n && stmt->columns[i].type == PQftype(res, i); i++) {
         /* void */
@@ -418,8 +462,10 @@ ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
     ngx_queue_insert_tail(&pg->inflight, &q->queue);
     pg->n++;
 
-    if (ngx_http_xet_pg_guard(pg, q) != 1
-        || PQsendQueryPrepared(pg->conn, q->stmt->name,
+    if (ngx_http_xet_pg_prepare(pg, q) != 1
+        || ngx_http_xet_pg_guard(pg, q) != 1
+        || (q->alone && ngx_http_xet_pg_parse(pg, q->stmt, "") != 1)
+        || PQsendQueryPrepared(pg->conn, q->alone ? "" : q->stmt->name,
                                (int) q->stmt->params, q->values, q->lengths,
                                formats, 1)
            != 1
@@ -436,6 +482,57 @@ ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
 
 /*
+ * Prepares the statements that q needs, unless the session has prepared them.
+ * This precedes xet.in_time(), whose error would prevent it.  Returns 1, or 0
+ * after an error, as libpq does.
+ */
+
+static int
+ngx_http_xet_pg_prepare(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
+{
+    u_char  *own, *guard;
+
+    q->parses = q->alone;
+    q->guard_parses = q->alone && q->acts;
+
+    if (q->alone) {
+        return 1;
+    }
+
+    own = &pg->prepared[q->stmt - pg->stmts];
+    guard = &pg->prepared[pg->guard - pg->stmts];
+
+    if (!*own) {
+        *own = 1;
+        q->parses = 1;
+        pg->prepares = 1;
+
+        if (ngx_http_xet_pg_parse(pg, q->stmt, q->stmt->name) != 1) {
+            return 0;
+        }
+    }
+
+    if (q->acts && !*guard) {
+        *guard = 1;
+        q->guard_parses = 1;
+
+        return ngx_http_xet_pg_parse(pg, pg->guard, pg->guard->name);
+    }
+
+    return 1;
+}
+
+
+static int
+ngx_http_xet_pg_parse(ngx_http_xet_pg_t *pg, const ngx_http_xet_pg_stmt_t *stmt,
+    const char *name)
+{
+    return PQsendPrepare(pg->conn, name, stmt->sql, (int) stmt->params,
+                         stmt->types);
+}
+
+
+/*
  * If q must run only while its client is waiting, sends xet.in_time() with the
  * deadline for the start of q.  Returns 1, or 0 after an error, as libpq does.
  */
@@ -445,11 +542,11 @@ ngx_http_xet_pg_guard(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 {
     int          length, format;
     uint64_t     until;
-    const char  *value;
+    const char  *name, *value;
 
-    q->begun = !q->acts;
+    q->guarded = q->acts;
 
-    if (q->begun) {
+    if (!q->guarded) {
         return 1;
     }
 
@@ -461,8 +558,17 @@ ngx_http_xet_pg_guard(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
     value = (const char *) &until;
     length = sizeof(until);
     format = 1;
+    name = pg->guard->name;
 
-    return PQsendQueryPrepared(pg->conn, "in_time", 1, &value, &length,
+    if (q->alone) {
+        name = "";
+
+        if (ngx_http_xet_pg_parse(pg, pg->guard, name) != 1) {
+            return 0;
+        }
+    }
+
+    return PQsendQueryPrepared(pg->conn, name, 1, &value, &length,
                                &format, 1);
 }
 
@@ -580,15 +686,16 @@ ngx_http_xet_pg_write_handler(ngx_event_t *wev)
 
 /*
  * Reads the available results.  libpq returns a result, a NULL and a sync for
- * each statement; the sync ends the statement.  A result of xet.in_time()
- * precedes the statement's own result.  Returns NGX_DECLINED if the session is
- * no longer ready, else NGX_OK.
+ * each statement; the sync ends the statement.  The results of its preparation
+ * and of xet.in_time() precede the statement's own result.  Returns
+ * NGX_DECLINED if the session is no longer ready, else NGX_OK.
  */
 
 static ngx_int_t
 ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg)
 {
     PGresult                 *res;
+    const char               *error;
     ngx_queue_t              *head;
     ngx_http_xet_pg_query_t  *q;
 
@@ -603,11 +710,19 @@ ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg)
         q = ngx_queue_data(head, ngx_http_xet_pg_query_t, queue);
 
         if (PQresultStatus(res) != PGRES_PIPELINE_SYNC) {
-            ngx_http_xet_pg_take(pg, q, res);
+            error = ngx_http_xet_pg_take(pg, q, res);
+
+            if (error) {
+                ngx_http_xet_pg_refused(pg, error);
+                return NGX_DECLINED;
+            }
+
             continue;
         }
 
         PQclear(res);
+
+        ngx_http_xet_pg_unprepare(pg, q);
 
         ngx_queue_remove(head);
         pg->n--;
@@ -630,36 +745,58 @@ ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg)
 
 
 /*
- * Stores the result of q.  A statement that xet.in_time() has rejected has no
- * result of its own.
+ * Stores the result of q: its own, or the error of a preparation or of
+ * xet.in_time(), after which PostgreSQL skips the rest.  Returns NULL, or an
+ * error if the session can't be used further, because the result has other
+ * columns: the function was replaced after the check.
  */
 
-static void
+static const char *
 ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q,
     PGresult *res)
 {
-    const char  *detail;
-
-    if (q->begun) {
-        PQclear(q->res);
-        q->res = res;
-        return;
-    }
+    const char      *error, *detail;
+    ExecStatusType   status;
 
     if (q->res) {
         PQclear(res);
-        return;
+        return NULL;
     }
 
-    if (PQresultStatus(res) == PGRES_TUPLES_OK) {
+    status = PQresultStatus(res);
+
+    if (status == PGRES_COMMAND_OK && (q->parses || q->guard_parses)) {
+
+        if (q->parses) {
+            q->parses = 0;
+
+        } else {
+            q->guard_parses = 0;
+        }
+
+        PQclear(res);
+        return NULL;
+    }
+
+    if (status == PGRES_TUPLES_OK && q->guarded) {
         ngx_http_xet_pg_clock(pg, ngx_http_xet_pg_int(res, 0, 0));
         PQclear(res);
 
-        q->begun = 1;
-        return;
+        q->guarded = 0;
+        return NULL;
     }
 
-    detail = PQresultErrorField(res, PG_DIAG_MESSAGE_DETAIL);
+    if (status == PGRES_TUPLES_OK) {
+        error = ngx_http_xet_pg_columns(q->stmt, res);
+
+        if (error) {
+            PQclear(res);
+            return error;
+        }
+    }
+
+    detail = q->guarded ? PQresultErrorField(res, PG_DIAG_MESSAGE_DETAIL)
+                        : NULL;
 
     if (detail && ngx_strcmp(PQresultErrorField(res, PG_DIAG_SQLSTATE),
                              NGX_HTTP_XET_PG_LATE)
@@ -669,6 +806,27 @@ ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q,
     }
 
     q->res = res;
+
+    return NULL;
+}
+
+
+/* Clears the flags of the statements whose preparation has failed. */
+
+static void
+ngx_http_xet_pg_unprepare(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
+{
+    if (q->alone) {
+        return;
+    }
+
+    if (q->parses) {
+        pg->prepared[q->stmt - pg->stmts] = 0;
+    }
+
+    if (q->guard_parses) {
+        pg->prepared[pg->guard - pg->stmts] = 0;
+    }
 }
 
 
@@ -742,69 +900,4 @@ ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg)
                    "xet pg %p: closed, %ui in flight", pg, pg->n);
 
     pg->state = NGX_HTTP_XET_PG_CLOSED;
-}
-
-
-ngx_int_t
-ngx_http_xet_pg_rows(PGresult *res)
-{
-    return PQntuples(res);
-}
-
-
-ngx_int_t
-ngx_http_xet_pg_null(PGresult *res, ngx_int_t row, ngx_int_t col)
-{
-    return PQgetisnull(res, (int) row, (int) col);
-}
-
-
-void
-ngx_http_xet_pg_bytes(PGresult *res, ngx_int_t row, ngx_int_t col,
-    ngx_str_t *value)
-{
-    value->data = (u_char *) PQgetvalue(res, (int) row, (int) col);
-    value->len = PQgetlength(res, (int) row, (int) col);
-}
-
-
-int64_t
-ngx_http_xet_pg_int(PGresult *res, ngx_int_t row, ngx_int_t col)
-{
-    int          i, len;
-    uint64_t     n;
-    const char  *p;
-
-    p = PQgetvalue(res, (int) row, (int) col);
-    len = PQgetlength(res, (int) row, (int) col);
-
-    if (len == 0) {
-        return 0;
-    }
-
-    n = (p[0] & 0x80) ? (uint64_t) -1 : 0;
-
-    for (i = 0; i < len; i++) {
-        n = (n << 8) | (u_char) p[i];
-    }
-
-    return (int64_t) n;
-}
-
-
-void
-ngx_http_xet_pg_clear(PGresult *res)
-{
-    PQclear(res);
-}
-
-
-const char *
-ngx_http_xet_pg_detail(PGresult *res)
-{
-    const char  *detail;
-
-    detail = PQresultErrorField(res, PG_DIAG_MESSAGE_DETAIL);
-
-    return detail ? detail : "";
 }

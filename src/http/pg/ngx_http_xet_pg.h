@@ -164,7 +164,7 @@ typedef struct {
 } ngx_http_xet_column_t;
 
 
-/* A statement, prepared once per session. */
+/* A statement, prepared in a session when it is first used there. */
 
 typedef struct {
     const char                   *name;
@@ -173,6 +173,8 @@ typedef struct {
     const uint32_t               *types;       /* OIDs of the parameters */
     const ngx_http_xet_column_t  *columns;
     ngx_uint_t                    longs;       /* 1: a long read */
+    ngx_uint_t                    forgets;     /* 1: finished responses may
+                                                  become wrong */
 } ngx_http_xet_pg_stmt_t;
 
 
@@ -206,6 +208,7 @@ typedef struct {
 #define NGX_HTTP_XET_PG_CANCELLED  "57014"     /* SQLSTATE of a timeout */
 #define NGX_HTTP_XET_PG_LOCKED     "55P03"     /* lock timeout */
 #define NGX_HTTP_XET_PG_READ_ONLY  "25006"     /* the server is read-only */
+#define NGX_HTTP_XET_PG_UNPREPARED "26000"     /* its preparation failed */
 #define NGX_HTTP_XET_PG_RETRIED    "08007"     /* may have run twice */
 
 /*
@@ -247,8 +250,8 @@ typedef void (*ngx_http_xet_pg_handler_pt)(void *data, PGresult *res,
 
 /*
  * Called in init_process of a worker.  Sessions connect when they are needed,
- * and prepare the statements of the array, which ends with an element without
- * a name.
+ * and check the statements of the array, which ends with an element without a
+ * name.
  */
 ngx_int_t ngx_http_xet_pg_pools_init(ngx_cycle_t *cycle,
     const ngx_http_xet_pg_stmt_t *stmts);
@@ -358,6 +361,8 @@ void ngx_http_xet_standbys_measure(void);
 /* Returns the schema version that this module needs. */
 const char *ngx_http_xet_pg_schema(void);
 
+
+/* ngx_http_xet_pg_value.c */
 
 /*
  * These functions read values of binary results.  A NULL or missing value is

@@ -19,6 +19,10 @@
  * with one exception: a statement that conflicts with WAL replay is not sent to
  * this host again.
  *
+ * A session without statements for "idle" is closed: it holds megabytes of
+ * PostgreSQL's memory, mostly plans and compiled functions.  The pools of reads
+ * and writes then open a new one, so that a request need not wait for that.
+ *
  * Everything runs in the event loop of one worker.
  */
 
@@ -46,6 +50,7 @@ static void ngx_http_xet_pg_pool_recycle(ngx_http_xet_pg_pool_t *pg_pool,
 static void ngx_http_xet_pg_pool_retry_handler(ngx_event_t *ev);
 static void ngx_http_xet_pg_pool_changed(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q);
+static void ngx_http_xet_pg_pool_idle_handler(ngx_event_t *ev);
 static void ngx_http_xet_pg_pool_timer_handler(ngx_event_t *ev);
 static void ngx_http_xet_pg_pool_ready(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_pool_failed(ngx_http_xet_pg_t *pg);
@@ -70,6 +75,11 @@ ngx_http_xet_pg_pool_init(ngx_http_xet_pg_pool_t *pg_pool, ngx_pool_t *pool)
 
     ngx_queue_init(&pg_pool->waiting);
 
+    pg_pool->idle.handler = ngx_http_xet_pg_pool_idle_handler;
+    pg_pool->idle.data = pg_pool;
+    pg_pool->idle.log = ngx_cycle->log;
+    pg_pool->idle.cancelable = 1;
+
     pg_pool->sessions = ngx_pcalloc(pool, pg_pool->n *
                                     sizeof(ngx_http_xet_pg_t));
     if (pg_pool->sessions == NULL) {
@@ -86,7 +96,9 @@ ngx_http_xet_pg_pool_init(ngx_http_xet_pg_pool_t *pg_pool, ngx_pool_t *pool)
         pg->timeout = pg_pool->running;
         pg->locks = pg_pool->locks;
 
-        ngx_http_xet_pg_init(pg);
+        if (ngx_http_xet_pg_init(pg, pool) != NGX_OK) {
+            return NGX_ERROR;
+        }
 
         pg->retry.handler = ngx_http_xet_pg_pool_retry_handler;
         pg->retry.data = pg;
@@ -102,6 +114,10 @@ void
 ngx_http_xet_pg_pool_close(ngx_http_xet_pg_pool_t *pg_pool)
 {
     ngx_uint_t  i;
+
+    if (pg_pool->idle.timer_set) {
+        ngx_del_timer(&pg_pool->idle);
+    }
 
     for (i = 0; i < pg_pool->n; i++) {
         ngx_http_xet_pg_close(&pg_pool->sessions[i]);
@@ -779,6 +795,10 @@ ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
         q->lost = 1;
     }
 
+    if (ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_UNPREPARED) == 0) {
+        q->alone = 1;
+    }
+
     if (ngx_http_xet_pg_pool_again(q, sqlstate)) {
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                       "xet: statement \"%s\" failed and is retried: %s",
@@ -834,7 +854,11 @@ ngx_http_xet_pg_pool_changed(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 static void
 ngx_http_xet_pg_pool_drained(ngx_http_xet_pg_t *pg)
 {
-    ngx_http_xet_pg_pool_dispatch(pg->pg_pool);
+    ngx_http_xet_pg_pool_t  *pg_pool;
+
+    pg_pool = pg->pg_pool;
+
+    ngx_http_xet_pg_pool_dispatch(pg_pool);
 
     if (pg->state != NGX_HTTP_XET_PG_READY || pg->n) {
         return;
@@ -848,6 +872,63 @@ ngx_http_xet_pg_pool_drained(ngx_http_xet_pg_t *pg)
     /* nginx closes idle connections when a worker quits */
 
     pg->connection->idle = 1;
+    pg->used = ngx_current_msec;
+
+    if (!pg_pool->idle.timer_set) {
+        ngx_add_timer(&pg_pool->idle, pg_pool->idle_timeout);
+    }
+}
+
+
+/*
+ * Closes the sessions that have been idle for long enough, the last ones first,
+ * since statements use the first one of several idle sessions.  Replaces the
+ * sessions that the pool keeps, unless they are as good as new.
+ */
+
+static void
+ngx_http_xet_pg_pool_idle_handler(ngx_event_t *ev)
+{
+    ngx_uint_t               i, ready;
+    ngx_msec_t               idle, left;
+    ngx_http_xet_pg_t       *pg;
+    ngx_http_xet_pg_pool_t  *pg_pool;
+
+    pg_pool = ev->data;
+
+    ready = ngx_http_xet_pg_pool_count(pg_pool, NGX_HTTP_XET_PG_READY);
+    left = 0;
+
+    for (i = pg_pool->n; i-- > 0; /* void */) {
+        pg = &pg_pool->sessions[i];
+
+        if (pg->state != NGX_HTTP_XET_PG_READY || pg->n
+            || (ready <= pg_pool->keep && !pg->prepares))
+        {
+            continue;
+        }
+
+        idle = ngx_current_msec - pg->used;
+
+        if (idle >= pg_pool->idle_timeout) {
+            ngx_http_xet_pg_close(pg);
+
+            if (ready-- <= pg_pool->keep) {
+                (void) ngx_http_xet_pg_connect(pg);
+            }
+
+            continue;
+        }
+
+        idle = pg_pool->idle_timeout - idle;
+        left = left ? ngx_min(left, idle) : idle;
+    }
+
+    /* a busy session sets the timer at the end of its statements */
+
+    if (left) {
+        ngx_add_timer(ev, left);
+    }
 }
 
 

@@ -45,6 +45,10 @@ ngx_http_xet_pg_pool_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
     ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
                    "xet pool: \"%s\" %p ends, rc:%i", q->stmt->name, q, rc);
 
+    if (q->stmt->forgets) {
+        ngx_http_xet_answers_forget();
+    }
+
     handler = q->handler;
     data = q->data;
 
@@ -136,7 +140,7 @@ ngx_http_xet_pg_pool_transient(const char *sqlstate)
 
     return ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_READ_ONLY) == 0
            || ngx_strcmp(sqlstate, "0A000") == 0
-           || ngx_strcmp(sqlstate, "26000") == 0;
+           || ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_UNPREPARED) == 0;
 }
 
 

@@ -98,6 +98,9 @@ ngx_http_xet_pg_pools_init(ngx_cycle_t *cycle,
                               xmcf->query_timeout, xmcf->long_timeout);
     pg_pool[NGX_HTTP_XET_LONG].turns = 1;
 
+    pg_pool[NGX_HTTP_XET_READ].keep = 1;
+    pg_pool[NGX_HTTP_XET_WRITE].keep = 1;
+
     /* two sessions, so that a ping can be sent even if one session is lost */
 
     ngx_http_xet_pg_pools_set(&pg_pool[NGX_HTTP_XET_PING], 2, xmcf->depth,
@@ -107,6 +110,7 @@ ngx_http_xet_pg_pools_init(ngx_cycle_t *cycle,
         pg_pool[i].host = xmcf->primary;
         pg_pool[i].number = i;
         pg_pool[i].queue = xmcf->queue;
+        pg_pool[i].idle_timeout = xmcf->idle_timeout;
         pg_pool[i].stmts = stmts;
         pg_pool[i].events = &ngx_http_xet_pg_pools_events;
 

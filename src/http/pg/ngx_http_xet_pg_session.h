@@ -115,7 +115,13 @@ struct ngx_http_xet_pg_query_s {
     unsigned                        lost:1;   /* an attempt's result was lost */
     unsigned                        unfit:1;   /* fit() has returned 0 */
     unsigned                        acts:1;    /* xet.in_time() is sent first */
-    unsigned                        begun:1;   /* next result is q's own */
+    unsigned                        alone:1;   /* as the unnamed statement */
+
+    /* sent with the statement, and without a result so far */
+
+    unsigned                        parses:1;       /* its own preparation */
+    unsigned                        guard_parses:1; /* that of xet.in_time() */
+    unsigned                        guarded:1;      /* xet.in_time() */
 
     const char                     *values[NGX_HTTP_XET_PARAMS_MAX];
     int                             lengths[NGX_HTTP_XET_PARAMS_MAX];
@@ -124,7 +130,7 @@ struct ngx_http_xet_pg_query_s {
 
 typedef enum {
     NGX_HTTP_XET_PG_CLOSED = 0,
-    NGX_HTTP_XET_PG_CONNECTING,                /* connecting or preparing */
+    NGX_HTTP_XET_PG_CONNECTING,                /* connecting or checking */
     NGX_HTTP_XET_PG_READY,
     NGX_HTTP_XET_PG_BACKOFF                    /* waits for next attempt */
 } ngx_http_xet_pg_state_e;
@@ -157,17 +163,22 @@ struct ngx_http_xet_pg_s {
     ngx_msec_t                       backoff;
 
     ngx_http_xet_pg_connect_t       *connect;  /* connecting thread */
-    ngx_event_t                      setup;    /* deadline of preparing */
-    const ngx_http_xet_pg_stmt_t    *stmts;    /* statements to prepare */
+    ngx_event_t                      setup;    /* deadline of the check */
+    const ngx_http_xet_pg_stmt_t    *stmts;    /* all statements; setup compares
+                                                  their column types */
     const ngx_http_xet_pg_stmt_t    *checked;  /* next statement to compare */
+    const ngx_http_xet_pg_stmt_t    *guard;    /* xet.in_time() */
+    u_char                          *prepared; /* a flag for each of stmts */
     ngx_msec_t                       timeout;  /* statement_timeout */
     ngx_msec_t                       locks;    /* lock_timeout; 0: none */
+    ngx_msec_t                       used;     /* time of the last statement */
 
     /* a lower bound of PostgreSQL's clock, in ms, at local time clock_at */
     int64_t                          clock;
     ngx_msec_t                       clock_at;
 
     unsigned                         writing:1;
+    unsigned                         prepares:1; /* has prepared statements */
     unsigned                         logged:1; /* connect failure was logged */
     unsigned                         unsure:1; /* commit may lack a replica */
 };
@@ -175,12 +186,13 @@ struct ngx_http_xet_pg_s {
 
 /*
  * Initializes a session.  The pool must have set events, host, pg_pool, stmts,
- * timeout, locks and retry, and zeroed the other members.
+ * timeout, locks and retry, and zeroed the other members.  Returns NGX_OK, or
+ * NGX_ERROR if out of memory.
  */
-void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
+ngx_int_t ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg, ngx_pool_t *pool);
 
 /*
- * Starts to connect and prepare; ready() or failed() is called later.  Returns
+ * Starts to connect and check; ready() or failed() is called later.  Returns
  * NGX_OK, or NGX_ERROR if no thread can be started.
  */
 ngx_int_t ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg);
@@ -216,7 +228,7 @@ typedef struct {
 
 struct ngx_http_xet_pg_pool_s {
     const ngx_http_xet_pg_host_t   *host;
-    const ngx_http_xet_pg_stmt_t   *stmts;     /* statements to prepare */
+    const ngx_http_xet_pg_stmt_t   *stmts;     /* statements to check */
 
     const ngx_http_xet_pg_pool_events_t  *events;  /* NULL for a standby */
 
@@ -227,8 +239,11 @@ struct ngx_http_xet_pg_pool_s {
     ngx_msec_t          timeout;       /* time limit including waiting, ms */
     ngx_msec_t          running;       /* statement_timeout in PostgreSQL */
     ngx_msec_t          locks;         /* lock_timeout in PostgreSQL; 0: none */
+    ngx_msec_t          idle_timeout;  /* idle sessions are closed after it */
+    ngx_uint_t          keep;          /* sessions that are reopened then */
 
     ngx_http_xet_pg_t  *sessions;
+    ngx_event_t         idle;          /* looks for idle sessions */
 
     ngx_queue_t         waiting;
     ngx_uint_t          nwaiting;

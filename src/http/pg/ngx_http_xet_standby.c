@@ -230,6 +230,7 @@ ngx_http_xet_standby_create(ngx_http_xet_standbys_t *s,
     sb->pg_pool.queue = xmcf->queue;
     sb->pg_pool.timeout = conf->timeout;
     sb->pg_pool.running = conf->timeout;
+    sb->pg_pool.idle_timeout = xmcf->idle_timeout;
 
     /*
      * dedup queries have a separate pool, like on the primary, because their
@@ -601,9 +602,10 @@ ngx_http_xet_standby_answered(void *data, PGresult *res, ngx_int_t rc,
 
 
 /*
- * Returns the reference time for computing ages: now, or, if the primary is
- * unreachable, the time of its last result or sample, whichever is later.
- * Called only if there are samples.
+ * Returns the reference time for the ages of the standbys' rows: now, or, if
+ * the primary is unreachable, the time of the primary's last result or of the
+ * newest sample of its WAL position, whichever is later.  Called only if there
+ * are samples.
  */
 
 static ngx_msec_t

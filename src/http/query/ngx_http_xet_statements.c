@@ -6,7 +6,7 @@
  *
  * The SQL is generated from the row: "SELECT columns FROM xet.NAME($1, ...)",
  * or "SELECT xet.NAME($1, ...)" for a function that returns one value.
- * PostgreSQL gets the types of the parameters when it prepares a statement, and
+ * PostgreSQL gets the types of the parameters when it parses a statement, and
  * returns an error if the function has other types.  The session compares the
  * types of the columns (ngx_http_xet_pg.c).
  *
@@ -83,6 +83,7 @@ typedef struct {
     ngx_uint_t                     all;        /* 1: this is NAME_all */
     ngx_uint_t                     asked;      /* members of xet.hub_asked */
     ngx_uint_t                     acts;
+    ngx_uint_t                     forgets;
 } ngx_http_xet_statement_t;
 
 
@@ -588,7 +589,12 @@ static const char *const  ngx_http_xet_texts[ngx_http_xet_stmt_none + 1] = {
       ngx_http_xet_complete_##complete }
 
 #define NGX_HTTP_XET_CLIENT_ANY    0
+#define NGX_HTTP_XET_CLIENT_HIDES  0
 #define NGX_HTTP_XET_CLIENT_WAITS  1
+
+#define NGX_HTTP_XET_FORGET_ANY    0
+#define NGX_HTTP_XET_FORGET_WAITS  1
+#define NGX_HTTP_XET_FORGET_HIDES  1
 
 #define NGX_HTTP_XET_ROW_asked  .asked = 7,
 #define NGX_HTTP_XET_ROW_batch
@@ -603,7 +609,8 @@ static const char *const  ngx_http_xet_texts[ngx_http_xet_stmt_none + 1] = {
         .types = ngx_http_xet_types_of_##statement,                           \
         .columns = ngx_http_xet_columns_of_##statement,                       \
         .way = NGX_HTTP_XET_BY_##how,                                        \
-        .acts = NGX_HTTP_XET_CLIENT_##client                                  \
+        .acts = NGX_HTTP_XET_CLIENT_##client,                                 \
+        .forgets = NGX_HTTP_XET_FORGET_##client                               \
     },
 #define XET_ALL_OF(statement)                                                 \
     [ngx_http_xet_stmt_##statement##_all] = {                                 \
@@ -638,6 +645,7 @@ ngx_http_xet_statements_init(ngx_pool_t *pool)
         stmt->types = s->types;
         stmt->columns = s->columns;
         stmt->longs = s->way.longs;
+        stmt->forgets = s->forgets;
 
         for (stmt->params = 0; s->types[stmt->params]; stmt->params++) {
             /* void */

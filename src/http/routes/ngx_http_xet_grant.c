@@ -106,8 +106,10 @@ ngx_http_xet_grant_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     g->ctx = ctx;
 
-    return ngx_http_xet_body_read(r, ngx_http_xet_grant_feed, NULL,
-                                  ngx_http_xet_grant_body_done, g);
+    return ngx_http_xet_body_read(r, &(ngx_http_xet_body_sink_t) {
+                                      .feed = ngx_http_xet_grant_feed,
+                                      .done = ngx_http_xet_grant_body_done,
+                                      .data = g });
 }
 
 

@@ -266,7 +266,7 @@ ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
                                     ngx_http_xet_batch_ask);
 
     } else {
-        rc = ngx_http_xet_plan_send(r, &b->plan, XET_PLAN_BATCH);
+        rc = ngx_http_xet_plan_send(r, &b->plan, XET_PLAN_BATCH, NULL);
     }
 
     if (rc != NGX_AGAIN) {

@@ -85,6 +85,7 @@ ngx_http_xet_shard_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     }
 
     ctx->route.shard = shard;
+    ctx->full_413 = 1;
 
     xet_shard_parser_init(&shard->parser, NULL, NULL);
     shard->parser.chunks_max = xlcf->shard_chunks;
@@ -94,8 +95,10 @@ ngx_http_xet_shard_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_body_read(r, ngx_http_xet_shard_feed, NULL,
-                                  ngx_http_xet_shard_body_done, shard);
+    return ngx_http_xet_body_read(r, &(ngx_http_xet_body_sink_t) {
+                                      .feed = ngx_http_xet_shard_feed,
+                                      .done = ngx_http_xet_shard_body_done,
+                                      .data = shard });
 }
 
 
@@ -250,8 +253,9 @@ ngx_http_xet_shard_registered(ngx_http_request_t *r, ngx_int_t rc,
 
 
 /*
- * The client may remember xorbs that the caller can't refer to: its next token
- * gets another endpoint, for which the client remembers nothing.
+ * The client program may have cached, for this endpoint URL, that the server
+ * has xorbs which the caller can't refer to.  So the endpoint in the caller's
+ * next token has another epoch: the cache does not apply to that URL.
  */
 
 static void

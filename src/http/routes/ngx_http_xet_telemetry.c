@@ -41,8 +41,10 @@ ngx_http_xet_telemetry_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_body_read(r, ngx_http_xet_telemetry_feed, NULL,
-                                  ngx_http_xet_telemetry_body_done, t);
+    return ngx_http_xet_body_read(r, &(ngx_http_xet_body_sink_t) {
+                                      .feed = ngx_http_xet_telemetry_feed,
+                                      .done = ngx_http_xet_telemetry_body_done,
+                                      .data = t });
 }
 
 

@@ -97,6 +97,8 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    ctx->full_413 = 1;
+
     x->in.suite = xmcf->suite;
     x->in.hash = ctx->hash;
     x->in.max = xlcf->xorb_max;
@@ -118,8 +120,10 @@ ngx_http_xet_xorb_read(ngx_http_request_t *r, void *data)
     ngx_http_xet_xorb_t *x = data;
 
     return ngx_http_xet_quota_read(r, NGX_HTTP_XET_QUOTA_XORB, &x->in.hash,
-                                   ngx_http_xet_xorb_feed, NULL,
-                                   ngx_http_xet_xorb_body_done, x);
+                                   &(ngx_http_xet_body_sink_t) {
+                                       .feed = ngx_http_xet_xorb_feed,
+                                       .done = ngx_http_xet_xorb_body_done,
+                                       .data = x });
 }
 
 

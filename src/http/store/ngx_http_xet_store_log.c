@@ -6,12 +6,21 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_store_base.h"
 
+#include <sys/statvfs.h>
+
+
+static void ngx_http_xet_store_log_full(ngx_http_xet_store_t *store);
+
 
 xet_status_t
 ngx_http_xet_store_log(ngx_http_xet_store_t *store, xet_status_t rc,
     const xet_store_error_t *error, ngx_log_t *log)
 {
     ngx_uint_t  level;
+
+    if (rc == XET_STORE_FULL && error->err == NGX_ENOSPC) {
+        ngx_http_xet_store_log_full(store);
+    }
 
     switch (rc) {
 
@@ -44,6 +53,21 @@ ngx_http_xet_store_log(ngx_http_xet_store_t *store, xet_status_t rc,
     }
 
     return rc;
+}
+
+
+/* Records how much space the disk has left, unless it lacks only inodes. */
+
+static void
+ngx_http_xet_store_log_full(ngx_http_xet_store_t *store)
+{
+    struct statvfs  st;
+
+    if (statvfs((char *) store->temp.data, &st) == 0
+        && (st.f_files == 0 || st.f_favail))
+    {
+        ngx_http_xet_error_left((uint64_t) st.f_bavail * st.f_frsize);
+    }
 }
 
 

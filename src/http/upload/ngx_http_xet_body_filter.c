@@ -5,7 +5,7 @@
  * nginx reads the body unbuffered, and its chain of request body filters
  * delivers each buffer from the socket.  The filter copies as many bytes as fit
  * into the job buffer that is being filled.  The rest stays in
- * r->request_body->bufs until the pump copies it.  While both job buffers are
+ * r->request_body->bufs until the pump copies it.  While all job buffers are
  * full, nothing is consumed, nginx's buffer stays busy and the socket is not
  * read, so TCP or the stream's flow control stops the client.  If one read
  * fills nginx's buffer completely, the buffer is not copied but exchanged with
@@ -18,7 +18,7 @@
  *
  * A feed function that must wait for the event loop, for example for a
  * statement, pauses the upload.  During the pause its piece is kept, and the
- * other buffer is filled; ngx_http_xet_body_resume() feeds the piece again.
+ * next buffer is filled; ngx_http_xet_body_resume() feeds the piece again.
  *
  * After an error an HTTP/1 client gets the response at once, and nginx closes
  * the connection with a delay (lingering close), so that the client can read
@@ -27,26 +27,23 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_double_buffer.h"
+#include "ngx_http_xet_body_ring.h"
 #include "ngx_http_xet_upload.h"
 
 
 struct ngx_http_xet_body_s {
-    ngx_http_request_t           *request;
+    ngx_http_request_t         *request;
 
-    ngx_http_xet_body_wait_pt     wait;
-    ngx_http_xet_body_done_pt     done;
-    void                         *data;
+    ngx_http_xet_body_sink_t    sink;
+    ngx_http_xet_body_ring_t    pieces;        /* pieces.job is being fed */
 
-    ngx_http_xet_double_buffer_t  pieces;      /* pieces.job is being fed */
+    xet_status_t                status;        /* first error */
+    uint64_t                    received;      /* bytes, including discarded */
 
-    xet_status_t                  status;      /* first error */
-    uint64_t                      received;    /* bytes, including discarded */
-
-    unsigned                      eof:1;       /* the last byte was received */
-    unsigned                      paused:1;    /* the wait handler is active */
-    unsigned                      finished:1;
-    unsigned                      counted:1;   /* counted in uploads gauge */
+    unsigned                    eof:1;         /* the last byte was received */
+    unsigned                    paused:1;      /* the wait handler is active */
+    unsigned                    finished:1;
+    unsigned                    counted:1;     /* counted in uploads gauge */
 };
 
 
@@ -78,9 +75,8 @@ static ngx_http_request_body_filter_pt  ngx_http_next_request_body_filter;
 
 
 ngx_int_t
-ngx_http_xet_body_read(ngx_http_request_t *r, ngx_http_xet_body_feed_pt feed,
-    ngx_http_xet_body_wait_pt wait, ngx_http_xet_body_done_pt done,
-    void *data)
+ngx_http_xet_body_read(ngx_http_request_t *r,
+    const ngx_http_xet_body_sink_t *sink)
 {
     ngx_int_t             rc;
     ngx_http_xet_ctx_t   *ctx;
@@ -97,11 +93,10 @@ ngx_http_xet_body_read(ngx_http_request_t *r, ngx_http_xet_body_feed_pt feed,
     }
 
     body->request = r;
-    body->pieces.feed = feed;
-    body->pieces.data = data;
-    body->wait = wait;
-    body->done = done;
-    body->data = data;
+    body->sink = *sink;
+    body->pieces.n = ngx_max(sink->buffers, 2);
+    body->pieces.feed = sink->feed;
+    body->pieces.data = sink->data;
 
     ctx->body = body;
 
@@ -379,7 +374,7 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
             rc = ngx_http_xet_body_swap(body, in);
 
         } else {
-            rc = ngx_http_xet_double_buffer_copy(r, &body->pieces, &in->pos,
+            rc = ngx_http_xet_body_ring_copy(r, &body->pieces, &in->pos,
                                                  in->last);
         }
 
@@ -428,7 +423,7 @@ ngx_http_xet_body_whole(ngx_http_xet_body_t *body, ngx_chain_t *cl)
         return 0;
     }
 
-    b = ngx_http_xet_double_buffer_buf(r, &body->pieces);
+    b = ngx_http_xet_body_ring_buf(r, &body->pieces);
 
     return b && own->end - own->start == b->end - b->start;
 }
@@ -487,7 +482,7 @@ ngx_http_xet_body_busy(ngx_http_xet_body_t *body)
 static ngx_uint_t
 ngx_http_xet_body_full(ngx_http_xet_body_t *body)
 {
-    return ngx_http_xet_double_buffer_full(&body->pieces)
+    return ngx_http_xet_body_ring_full(&body->pieces)
            || body->request->request_body->bufs;
 }
 
@@ -511,13 +506,13 @@ ngx_http_xet_body_post(ngx_http_xet_body_t *body)
             return NGX_OK;
         }
 
-        if (ngx_http_xet_double_buffer_buf(body->request, &body->pieces) ==
+        if (ngx_http_xet_body_ring_buf(body->request, &body->pieces) ==
             NULL)
         {
             return NGX_ERROR;
         }
 
-        ngx_http_xet_double_buffer_next(&body->pieces, body->eof);
+        ngx_http_xet_body_ring_next(&body->pieces, body->eof);
 
         ngx_log_debug2(NGX_LOG_DEBUG_HTTP, body->request->connection->log, 0,
                        "xet body: a piece of %uz, last:%ui",
@@ -525,7 +520,7 @@ ngx_http_xet_body_post(ngx_http_xet_body_t *body)
                        body->pieces.last);
     }
 
-    return ngx_http_xet_task_post(body->request, ngx_http_xet_double_buffer_job,
+    return ngx_http_xet_task_post(body->request, ngx_http_xet_body_ring_job,
                                   ngx_http_xet_body_job_done, &body->pieces);
 }
 
@@ -539,19 +534,19 @@ ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data)
     body = ngx_http_xet_ctx_of(r)->body;
     status = body->pieces.status;
 
-    if (status == XET_AGAIN && body->status == XET_OK && body->wait) {
+    if (status == XET_AGAIN && body->status == XET_OK && body->sink.wait) {
         ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                        "xet body: the piece waits");
 
         body->paused = 1;
-        body->wait(r, body->data);
+        body->sink.wait(r, body->sink.data);
         return;
     }
 
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "xet body: the piece is fed, status:%d", (int) status);
 
-    ngx_http_xet_double_buffer_done(&body->pieces);
+    ngx_http_xet_body_ring_done(&body->pieces);
 
     if (body->status == XET_OK) {
         body->status = status;
@@ -560,6 +555,10 @@ ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data)
     if (body->status == XET_OK && body->pieces.last) {
         ngx_http_xet_body_finish(body);
         return;
+    }
+
+    if (status == XET_OK && body->sink.fed) {
+        body->sink.fed(r, body->sink.data);
     }
 
     ngx_http_xet_body_pump(body);
@@ -634,7 +633,7 @@ ngx_http_xet_body_finish(ngx_http_xet_body_t *body)
         r->read_event_handler = ngx_http_block_reading;
     }
 
-    body->done(r, body->data, body->status);
+    body->sink.done(r, body->sink.data, body->status);
 }
 
 

@@ -28,10 +28,7 @@
 
 
 struct ngx_http_xet_look_s {
-    ngx_http_xet_body_feed_pt   feed;
-    ngx_http_xet_body_wait_pt   wait;
-    ngx_http_xet_body_done_pt   done;
-    void                       *data;
+    ngx_http_xet_body_sink_t  sink;
 };
 
 
@@ -40,8 +37,7 @@ static void ngx_http_xet_quota_looked(ngx_http_request_t *r, ngx_int_t rc);
 
 ngx_int_t
 ngx_http_xet_quota_read(ngx_http_request_t *r, ngx_http_xet_quota_e quota,
-    const xet_hash_t *hash, ngx_http_xet_body_feed_pt feed,
-    ngx_http_xet_body_wait_pt wait, ngx_http_xet_body_done_pt done, void *data)
+    const xet_hash_t *hash, const ngx_http_xet_body_sink_t *sink)
 {
     off_t                 size;
     ngx_int_t             rc;
@@ -57,7 +53,7 @@ ngx_http_xet_quota_read(ngx_http_request_t *r, ngx_http_xet_quota_e quota,
     }
 
     if (!ngx_http_xet_query_quotas() || size <= 0) {
-        return ngx_http_xet_body_read(r, feed, wait, done, data);
+        return ngx_http_xet_body_read(r, sink);
     }
 
     look = ngx_palloc(r->pool, sizeof(ngx_http_xet_look_t));
@@ -65,10 +61,7 @@ ngx_http_xet_quota_read(ngx_http_request_t *r, ngx_http_xet_quota_e quota,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    look->feed = feed;
-    look->wait = wait;
-    look->done = done;
-    look->data = data;
+    look->sink = *sink;
 
     ngx_http_xet_ctx_of(r)->look = look;
 
@@ -77,7 +70,7 @@ ngx_http_xet_quota_read(ngx_http_request_t *r, ngx_http_xet_quota_e quota,
                                     ? stored : logical,
                             .size = (uint64_t) size, .hash = hash);
     if (rc != NGX_AGAIN) {
-        return ngx_http_xet_body_read(r, feed, wait, done, data);
+        return ngx_http_xet_body_read(r, sink);
     }
 
     return ngx_http_xet_query_wait(r, rc);
@@ -100,8 +93,7 @@ ngx_http_xet_quota_looked(ngx_http_request_t *r, ngx_int_t rc)
 
         r->read_event_handler = ngx_http_block_reading;
 
-        rc = ngx_http_xet_body_read(r, look->feed, look->wait, look->done,
-                                    look->data);
+        rc = ngx_http_xet_body_read(r, &look->sink);
     }
 
     ngx_http_finalize_request(r, rc);
@@ -114,6 +106,7 @@ ngx_http_xet_upload_error(ngx_http_request_t *r, ngx_int_t rc,
 {
     xet_buf_t            b;
     xet_json_t           j;
+    const char          *message;
     ngx_http_xet_over_t  over;
 
     if (rc != NGX_DECLINED) {
@@ -124,8 +117,9 @@ ngx_http_xet_upload_error(ngx_http_request_t *r, ngx_int_t rc,
         return ngx_http_xet_error_status(r, status);
     }
 
-    ngx_http_xet_error_begin(r, &b, &j, xet_status_code(status),
-                             ngx_http_xet_quota_text(r));
+    message = ngx_http_xet_quota_text(r);
+
+    ngx_http_xet_error_begin(r, &b, &j, xet_status_code(status), message);
 
     xet_json_put_cstring(&j, "quota", (char *) over.kind);
     xet_json_put_cstring(&j, "bytes", (char *) over.what);
@@ -135,7 +129,9 @@ ngx_http_xet_upload_error(ngx_http_request_t *r, ngx_int_t rc,
 
     ngx_http_xet_error_end(&j);
 
-    return ngx_http_xet_error_more(r, .core = status, .body = &b);
+    return ngx_http_xet_error_more(r, .core = status, .body = &b,
+               .line = ngx_http_xet_error_line(r, xet_status_http(status),
+                                               message));
 }
 
 

@@ -38,16 +38,37 @@ typedef void (*ngx_http_xet_body_wait_pt)(ngx_http_request_t *r, void *data);
 typedef void (*ngx_http_xet_body_done_pt)(ngx_http_request_t *r, void *data,
     xet_status_t status);
 
+/* Called in the event loop after feed has returned XET_OK for a piece. */
+typedef void (*ngx_http_xet_body_fed_pt)(ngx_http_request_t *r, void *data);
+
+
+#define NGX_HTTP_XET_BODY_BUFFERS  4   /* maximum number of buffers */
+
 
 /*
- * Reads the body of r.  An upload has up to two buffers of "xet_body_buffer":
- * one is filled while a job works on the other, and the socket is not read
- * while both are full.  data must live until the pool of the request is
- * destroyed.  wait may be NULL.  Returns the result of a content handler.
+ * The consumer of a body.  It has 2 buffers, or more.  With n of them, a piece
+ * stays in place until feed has returned XET_OK for n - 2 later pieces.  data
+ * must live until the pool of the request is destroyed.
+ */
+
+typedef struct {
+    ngx_http_xet_body_feed_pt   feed;
+    ngx_http_xet_body_fed_pt    fed;           /* or NULL */
+    ngx_http_xet_body_wait_pt   wait;          /* NULL: feed never pauses */
+    ngx_http_xet_body_done_pt   done;
+    void                       *data;
+    ngx_uint_t                  buffers;       /* 0: 2 */
+} ngx_http_xet_body_sink_t;
+
+
+/*
+ * Reads the body of r.  An upload has up to sink->buffers of "xet_body_buffer":
+ * one is filled while a job works on another one, and the socket is not read
+ * while all are full.  *sink is copied.  Returns the result of a content
+ * handler.
  */
 ngx_int_t ngx_http_xet_body_read(ngx_http_request_t *r,
-    ngx_http_xet_body_feed_pt feed, ngx_http_xet_body_wait_pt wait,
-    ngx_http_xet_body_done_pt done, void *data);
+    const ngx_http_xet_body_sink_t *sink);
 
 /*
  * Ends a pause.  If status is XET_OK, the piece is fed again; any other status
@@ -99,8 +120,7 @@ typedef enum {
  */
 ngx_int_t ngx_http_xet_quota_read(ngx_http_request_t *r,
     ngx_http_xet_quota_e quota, const xet_hash_t *hash,
-    ngx_http_xet_body_feed_pt feed, ngx_http_xet_body_wait_pt wait,
-    ngx_http_xet_body_done_pt done, void *data);
+    const ngx_http_xet_body_sink_t *sink);
 
 /*
  * Sends the error response of a failed upload.  If rc is NGX_DECLINED, status

@@ -4,7 +4,7 @@
  *
  * In a proxied location "xet_verify_body" checks each xorb against the hash in
  * its path, and the structure of each shard.  A request body filter copies the
- * data into two buffers (ngx_http_xet_double_buffer.h): a job verifies one
+ * data into two buffers (ngx_http_xet_body_ring.h): a job verifies one
  * while the other is filled.  After the copy nginx's buffer is passed on, to
  * the origin or, with "proxy_request_buffering on", to the proxy's buffers.
  * Only the buffer that completes the body is held until the whole body is
@@ -29,7 +29,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_double_buffer.h"
+#include "ngx_http_xet_body_ring.h"
 #include "ngx_http_xet_upload.h"
 
 
@@ -39,7 +39,7 @@ struct ngx_http_xet_verify_s {
     ngx_http_xet_xorb_in_t        xorb;
     xet_shard_parser_t            parser;
 
-    ngx_http_xet_double_buffer_t  pieces;
+    ngx_http_xet_body_ring_t      pieces;
 
     ngx_chain_t                  *held;        /* held buffers of nginx */
     size_t                        copied;      /* bytes copied from held */
@@ -137,6 +137,7 @@ ngx_http_xet_verify(ngx_http_request_t *r, ngx_http_xet_upload_e upload,
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
     v->task.upload = 1;
+    v->pieces.n = 2;
     v->pieces.data = v;
 
     if (upload == NGX_HTTP_XET_UPLOAD_XORB) {
@@ -245,7 +246,7 @@ ngx_http_xet_verify_take(ngx_http_request_t *r,
         start = cl->buf->pos + v->copied;
         pos = start;
 
-        rc = ngx_http_xet_double_buffer_copy(r, &v->pieces, &pos,
+        rc = ngx_http_xet_body_ring_copy(r, &v->pieces, &pos,
                                              cl->buf->last);
 
         v->copied += pos - start;
@@ -300,19 +301,19 @@ ngx_http_xet_verify_post(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
     last = v->last && v->taken == v->received;
 
     if (v->task.busy || v->pieces.last
-        || (!last && !ngx_http_xet_double_buffer_full(&v->pieces)))
+        || (!last && !ngx_http_xet_body_ring_full(&v->pieces)))
     {
         return NGX_DECLINED;
     }
 
-    ngx_http_xet_double_buffer_next(&v->pieces, last);
+    ngx_http_xet_body_ring_next(&v->pieces, last);
 
     ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "xet verify: a piece of %uz, last:%ui",
                    v->pieces.job->last - v->pieces.job->pos, last);
 
     return ngx_http_xet_task_post_beside(r, &v->task,
-                                         ngx_http_xet_double_buffer_job,
+                                         ngx_http_xet_body_ring_job,
                                          ngx_http_xet_verify_done, &v->pieces);
 }
 
@@ -430,7 +431,7 @@ ngx_http_xet_verify_done(ngx_http_request_t *r, void *data)
 
     v = ngx_http_xet_ctx_of(r)->verify;
 
-    ngx_http_xet_double_buffer_done(&v->pieces);
+    ngx_http_xet_body_ring_done(&v->pieces);
 
     v->status = v->pieces.status;
     v->passed = (v->pieces.last && v->status == XET_OK);

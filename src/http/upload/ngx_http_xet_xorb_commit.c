@@ -51,8 +51,10 @@
 
 
 #define NGX_HTTP_XET_XORB_COMMIT_ROUNDS  8
-#define NGX_HTTP_XET_XORB_COMMIT_SEEN    64      /* size of the ring of reads */
-#define NGX_HTTP_XET_XORB_COMMIT_VALID   5000    /* validity of a read, ms */
+
+/* The ring of reads of intact copies, whose results uploads share. */
+#define NGX_HTTP_XET_XORB_COMMIT_SEEN    64      /* reads in the ring */
+#define NGX_HTTP_XET_XORB_COMMIT_VALID   5000    /* ms that a result is valid */
 
 
 /*

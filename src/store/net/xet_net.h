@@ -37,7 +37,7 @@ typedef enum {
     XET_NET_UNSENT,                    /* no connection: nothing was sent */
     XET_NET_AWAY,                      /* no response, or a timeout */
     XET_NET_CUT,                       /* the response is truncated */
-    XET_NET_REFUSED,                   /* the client refused the response */
+    XET_NET_REFUSED,                   /* stopped by write, or bad headers */
     XET_NET_TRUST,                     /* the certificate is not trusted */
     XET_NET_LOCAL,                     /* local failure: out of memory or file
                                           descriptors, or a file error */
@@ -96,7 +96,7 @@ struct xet_net_request_s {
 
     /* set by write */
 
-    const char           *refused;
+    const char           *refused;     /* why the response is rejected */
     int                   err;         /* errno; also set if socket() or
                                           pread() fails */
 

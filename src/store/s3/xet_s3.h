@@ -15,7 +15,7 @@
  * after temporary failures: no connection, 5xx, "slow down", a body that is
  * truncated or has a wrong checksum, a wrong clock, rotated credentials.  If
  * no request got a response for a while, the circuit breaker opens: requests
- * fail immediately, except for one trial a second.
+ * fail immediately, except for one a second, which tests the store.
  *
  * Names have no empty parts, no "." or "..", and visible ASCII only.
  */

@@ -5,9 +5,9 @@
  * A store is silent from the first attempt without a response until an attempt
  * gets a response, of any status.  The breaker opens if a request gives up,
  * and the store has been silent for half of the timeout.  While it is open,
- * one trial a second is sent, and all other requests fail immediately.  So no
- * threads wait for the store, and the store gets no flood of requests when it
- * is available again.
+ * one request a second is sent, as a trial of the store, and all other requests
+ * fail immediately.  So no threads wait for the store, and the store gets no
+ * flood of requests when it is available again.
  */
 
 #include "xet_s3_base.h"

@@ -22,7 +22,8 @@
 
 #define XET_S3_REQUEST_PAUSE      50           /* first pause, ms */
 #define XET_S3_REQUEST_PAUSE_MAX  2000
-#define XET_S3_REQUEST_TRIAL      5000         /* ms, timeout of a trial */
+#define XET_S3_REQUEST_TRIAL      5000         /* ms, timeout of a request
+                                                  that tests a silent store */
 #define XET_S3_REQUEST_DENIED     3            /* maximum retries if denied */
 #define XET_S3_REQUEST_SKEW       240          /* maximum skew, s; S3: 900 */
 #define XET_S3_REQUEST_EMPTY                                                  \

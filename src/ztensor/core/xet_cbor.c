@@ -438,6 +438,7 @@ xet_cbor_container(xet_cbor_t *c, xet_cbor_item_t *item)
 static xet_status_t
 xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item)
 {
+    size_t           len;
     xet_cbor_item_t  data;
 
     if (item->value > c->size - c->pos) {
@@ -458,6 +459,30 @@ xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item)
     }
 
     item->data = c->p;
+    len = (size_t) (c->end - c->p);
+
+    /* mostly, the string is intact and in this piece */
+
+    if (len >= item->value) {
+        len = (size_t) item->value;
+
+        if (!c->text
+            || (xet_utf8_feed(&c->utf8, c->p, len) == len && !c->utf8.need))
+        {
+            item->len = len;
+            item->more = 0;
+
+            c->p += len;
+            c->pos += len;
+            c->left = 0;
+            c->string = 0;
+            c->done = (c->depth == 0);
+
+            return XET_OK;
+        }
+
+        xet_utf8_init(&c->utf8);
+    }
 
     if (xet_cbor_data(c, &data) == XET_OK) {
         item->len = data.len;

@@ -39,7 +39,7 @@ typedef enum {
     XET_CBOR_ARRAY,                    /* value: elements */
     XET_CBOR_MAP,                      /* value: pairs */
     XET_CBOR_SIMPLE,                   /* value: 20 to 23, see below */
-    XET_CBOR_FLOAT,                    /* value: bits, of width bytes */
+    XET_CBOR_FLOAT,                    /* value: its bits; width: its bytes */
     XET_CBOR_DATA,                     /* next part of the open string */
     XET_CBOR_END                       /* value: XET_CBOR_ARRAY or _MAP */
 } xet_cbor_kind_t;
@@ -418,8 +418,9 @@ xet_status_t xet_zt_extents_add(xet_zt_array_t *e, uint64_t file,
     uint64_t offset, uint64_t length);
 
 /*
- * Returns 1 if the range partly overlaps another range; the file must have
- * been checked.
+ * Returns 1 if a range that was added partly overlaps another range.  Call this
+ * only after xet_zt_feed() has ended the check of the file, which removes all
+ * other ranges from e.
  */
 int xet_zt_extents_find(const xet_zt_array_t *e, uint64_t file,
     uint64_t offset, uint64_t length);

@@ -42,7 +42,9 @@ static void xet_zt_keys_hash(xet_zt_keys_t *k, const uint8_t *data,
 static xet_status_t xet_zt_keys_push(xet_zt_keys_t *k, unsigned depth);
 static xet_status_t xet_zt_keys_compare(xet_zt_keys_t *k, unsigned depth);
 static xet_status_t xet_zt_keys_distinct(xet_zt_key_t *keys, size_t n);
-static int xet_zt_keys_order(const void *one, const void *two);
+static void xet_zt_keys_merge(const xet_zt_key_t *from, size_t middle,
+    size_t n, xet_zt_key_t *to);
+static int xet_zt_keys_order(const xet_zt_key_t *one, const xet_zt_key_t *two);
 
 
 xet_status_t
@@ -287,12 +289,17 @@ xet_zt_keys_compare(xet_zt_keys_t *k, unsigned depth)
 }
 
 
-/* 1.x: sorts the keys of a map that has ended and compares neighbours. */
+/*
+ * 1.x: sorts the keys of a map that has ended and compares neighbours.  A merge
+ * sort needs few comparisons for any input; those of qsort() are calls.
+ */
 
 static xet_status_t
 xet_zt_keys_distinct(xet_zt_key_t *keys, size_t n)
 {
-    size_t  i, j;
+    size_t         i, j, run, end, middle;
+    xet_status_t   rc;
+    xet_zt_key_t  *room, *from, *to, *swap;
 
     if (n <= XET_ZT_KEYS_FEW) {
 
@@ -307,20 +314,77 @@ xet_zt_keys_distinct(xet_zt_key_t *keys, size_t n)
         return XET_OK;
     }
 
-    qsort(keys, n, sizeof(xet_zt_key_t), xet_zt_keys_order);
+    room = malloc(n * sizeof(xet_zt_key_t));
+    if (room == NULL) {
+        return XET_NOMEM;
+    }
+
+    from = keys;
+    to = room;
+
+    for (run = 1; run < n; run *= 2) {
+
+        for (i = 0; i < n; i = end) {
+            middle = (n - i > run) ? run : n - i;
+            end = (n - i > 2 * run) ? i + 2 * run : n;
+
+            xet_zt_keys_merge(from + i, middle, end - i, to + i);
+        }
+
+        swap = from;
+        from = to;
+        to = swap;
+    }
+
+    rc = XET_OK;
 
     for (i = 1; i < n; i++) {
-        if (xet_zt_keys_order(&keys[i - 1], &keys[i]) == 0) {
-            return XET_ZT_DUPLICATE;
+        if (xet_zt_keys_order(&from[i - 1], &from[i]) == 0) {
+            rc = XET_ZT_DUPLICATE;
+            break;
         }
     }
 
-    return XET_OK;
+    free(room);
+
+    return rc;
 }
 
 
-static int
-xet_zt_keys_order(const void *one, const void *two)
+/* Merges two sorted runs: the first "middle" keys, and the rest of n keys. */
+
+static void
+xet_zt_keys_merge(const xet_zt_key_t *from, size_t middle, size_t n,
+    xet_zt_key_t *to)
 {
-    return memcmp(one, two, XET_ZT_KEY_SLOT);
+    size_t  i, j;
+
+    i = 0;
+    j = middle;
+
+    while (i < middle && j < n) {
+        *to++ = (xet_zt_keys_order(&from[j], &from[i]) < 0) ? from[j++]
+                                                            : from[i++];
+    }
+
+    memcpy(to, from + i, (middle - i) * sizeof(xet_zt_key_t));
+    memcpy(to + (middle - i), from + j, (n - j) * sizeof(xet_zt_key_t));
+}
+
+
+/* Any order will do, such as that of two numbers in the machine's own order. */
+
+static int
+xet_zt_keys_order(const xet_zt_key_t *one, const xet_zt_key_t *two)
+{
+    uint64_t  a[2], b[2];
+
+    memcpy(a, one->bytes, XET_ZT_KEY_SLOT);
+    memcpy(b, two->bytes, XET_ZT_KEY_SLOT);
+
+    if (a[0] != b[0]) {
+        return (a[0] < b[0]) ? -1 : 1;
+    }
+
+    return (a[1] > b[1]) - (a[1] < b[1]);
 }

@@ -13,6 +13,7 @@
 
 
 #define XET_ZT_FIELD_MAX       24      /* bytes; longer than any field name */
+#define XET_ZT_FIELDS_MAX      32      /* bits of "seen" */
 
 
 typedef enum {
@@ -100,6 +101,9 @@ struct xet_zt_manifest_s {
     uint32_t                seen[XET_ZT_RECORD_SHARD + 1];
     uint32_t                required[XET_ZT_RECORD_SHARD + 1];
     unsigned                numbers;
+
+    unsigned                last_field;    /* the last known field */
+    uint8_t                 guess[XET_ZT_RECORD_SHARD + 1][XET_ZT_FIELDS_MAX];
 
     uint8_t                 key[XET_ZT_FIELD_MAX];
     size_t                  key_len;

@@ -429,12 +429,12 @@ xet_zt_component_range(const xet_zt_component_t *c,
         return XET_ZT_SHARD_REF;
     }
 
-    rc = xet_zt_component_bounds(c, region);
-
     /*
-     * the file's bytes outside the region, such as its magic number, are not
-     * data
+     * the file's bytes outside the region, such as its magic number, do not
+     * belong to components
      */
+
+    rc = xet_zt_component_bounds(c, region);
 
     if (rc == XET_OK) {
         range->start = c->offset;

@@ -33,6 +33,8 @@ static xet_status_t xet_zt_record_close(xet_zt_manifest_t *m);
 static xet_status_t xet_zt_record_object(xet_zt_manifest_t *m);
 static xet_status_t xet_zt_record_text_end(xet_zt_manifest_t *m);
 static xet_status_t xet_zt_record_field(xet_zt_manifest_t *m);
+static int xet_zt_record_field_is(const xet_zt_manifest_t *m,
+    const xet_zt_field_t *field);
 static xet_status_t xet_zt_record_named(xet_zt_manifest_t *m,
     xet_zt_text_t *text);
 static xet_status_t xet_zt_record_set(xet_zt_manifest_t *m,
@@ -535,34 +537,57 @@ xet_zt_record_text_end(xet_zt_manifest_t *m)
 }
 
 
+/*
+ * Finds the field of a key.  The records of a file have the same fields in the
+ * same order, so the field that followed the last time is tried first.
+ */
+
 static xet_status_t
 xet_zt_record_field(xet_zt_manifest_t *m)
 {
-    unsigned               i;
-    const xet_zt_field_t  *field;
+    unsigned  i;
+    uint8_t  *guess;
 
     m->field = NULL;
     m->state = xet_zt_at_value;
 
-    for (i = 0; i < XET_ZT_FIELDS; i++) {
-        field = &xet_zt_fields[i];
+    guess = &m->guess[m->record][m->last_field];
+    i = *guess;
 
-        if (field->record == m->record
-            && (field->in & m->in)
-            && field->len == m->key_len
-            && memcmp(field->name, m->key, m->key_len) == 0)
-        {
-            if (m->seen[m->record] & (uint32_t) 1 << i) {
-                return XET_ZT_DUPLICATE;
+    if (!xet_zt_record_field_is(m, &xet_zt_fields[i])) {
+
+        for (i = 0; i < XET_ZT_FIELDS; i++) {
+            if (xet_zt_record_field_is(m, &xet_zt_fields[i])) {
+                break;
             }
-
-            m->seen[m->record] |= (uint32_t) 1 << i;
-            m->field = field;
-            break;
         }
+
+        if (i == XET_ZT_FIELDS) {
+            return XET_OK;
+        }
+
+        *guess = (uint8_t) i;
     }
 
+    if (m->seen[m->record] & (uint32_t) 1 << i) {
+        return XET_ZT_DUPLICATE;
+    }
+
+    m->seen[m->record] |= (uint32_t) 1 << i;
+    m->field = &xet_zt_fields[i];
+    m->last_field = i;
+
     return XET_OK;
+}
+
+
+static int
+xet_zt_record_field_is(const xet_zt_manifest_t *m, const xet_zt_field_t *field)
+{
+    return field->record == m->record
+           && (field->in & m->in)
+           && field->len == m->key_len
+           && memcmp(field->name, m->key, m->key_len) == 0;
 }
 
 

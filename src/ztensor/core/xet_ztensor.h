@@ -48,7 +48,8 @@ typedef struct {
     unsigned                 depth;        /* 32; at most XET_ZT_DEPTH_MAX */
     size_t                   name;         /* bytes of a name, 1024 */
     size_t                   keys;         /* per map except objects, 65,536 */
-    size_t                   attributes;   /* bytes of an echoed map, 1 MiB */
+    size_t                   attributes;   /* bytes of attributes per file or
+                                              object in responses, 1 MiB */
     unsigned                 strict:1;     /* 0; 1: overlaps and a header
                                               without magic are errors */
 } xet_zt_limits_t;
@@ -99,7 +100,7 @@ typedef struct {
 
     uint64_t                 offset;
     uint64_t                 length;       /* stored bytes */
-    uint64_t                 declared;     /* decoded bytes in the manifest */
+    uint64_t                 declared;     /* decoded size, by the manifest */
     unsigned                 has_declared:1;
 
     /* set by xet_zt_object_check() */

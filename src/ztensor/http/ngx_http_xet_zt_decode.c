@@ -35,7 +35,8 @@ typedef struct {
     ngx_http_xet_zt_component_t  *component;
     ngx_http_xet_stream_t         stream;
 
-    ngx_pool_t                   *pool;        /* holds in, small responses */
+    ngx_pool_t                   *pool;        /* for "in", and for output
+                                                  of a small component */
     xet_zt_decoder_t             *decoder;     /* NULL: small component */
 
     u_char                       *in;

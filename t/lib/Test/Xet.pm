@@ -101,9 +101,8 @@ my @live;
 #     %%DIR%% %%ROOT%% %%STORE%% %%CONNINFO%% %%URL_KEY%% %%DEDUP_KEY%%
 #     %%CONNECTIONS%%
 #     %%CAS%%  the locations /cas/, the target of a Hub's tokens, and /xorbs/
-#     %%DATA%% %%DATA_ALIAS%%  xet_data, serving the store of the test, in
-#                    a location whose path is that of the store, or any path
-#                    that ends in xorbs/
+#     %%DATA%%       xet_data for the store of the test, in a location /xorbs/
+#     %%DATA_ALIAS%%  the same, in a location with any path that ends in xorbs/
 
 sub new {
 	my ($class, %o) = @_;
@@ -345,8 +344,8 @@ EOF
 }
 
 # Returns conf/nginx.conf with the paths and ports of the test, as docker/run.sh
-# writes it, for write_conf().  It includes xet_location.conf of the same
-# folder.
+# writes it, for write_conf().  It includes the xet_location.conf that
+# conf_locations() writes to the folder of the test.
 
 sub shipped_conf {
 	my ($self) = @_;

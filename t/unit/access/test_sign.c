@@ -25,7 +25,8 @@ static xet_sign_asked_t  test_asked;
 
 
 /*
- * Makes a key whose secret is 32 consecutive byte values, the first one first.
+ * Makes a key whose secret is 32 consecutive byte values, which begin with the
+ * argument "first".
  */
 
 static xet_sign_key_t *

@@ -1,7 +1,8 @@
 
 /*
  * Tests compact tokens: known texts, claims that do and do not fit, every
- * character changed, signed nonsense, and signatures of the other form.
+ * character changed, signed nonsense, and signatures of a JWT or by keys of
+ * other algorithms.
  */
 
 

@@ -315,7 +315,8 @@ test_depth(void)
     xet_json_t  *j;
 
     /*
-     * one array per level, then two: a comma is only written between elements
+     * arrays nested to the maximum depth, then two such nests in one array: a
+     * comma is only written between elements
      */
 
     j = test_begin();

@@ -621,7 +621,7 @@ test_places(void)
 }
 
 
-/* Tests data with a boundary at every position, and without any boundary. */
+/* Tests data whose chunks all have the minimum size, or the maximum size. */
 
 static void
 test_dense(void)

@@ -23,6 +23,7 @@
 typedef struct {
     char      text[4096];
     size_t    len;
+    int       ignored;                 /* files that a .gitignore excludes */
     int       pause;
 } test_seen_t;
 
@@ -35,6 +36,8 @@ test_op(void *ctx, const xet_hub_operation_t *op)
     static const char *const  names[] = {
         "header", "inline", "lfs", "add", "copy", "delete", "folder", "path"
     };
+
+    s->ignored += op->ignored;
 
     s->len += (size_t) snprintf(s->text + s->len, sizeof(s->text) - s->len,
                                 "%s %.*s", names[op->op], (int) op->path.len,
@@ -515,8 +518,12 @@ test_lists(void)
 {
     char             form[] = "paths=a%20b&paths=c+d&paths=&expand=True";
     char             bad[] = "paths=%4";
+    uint8_t          rules[XET_HUB_IGNORE_MAX + 1];
     test_seen_t      s;
     xet_hub_list_t   l;
+    xet_hub_text_t   hosted;
+
+    static const xet_hub_text_t  none;
 
     static const char  lfs[] =
         "{\"operation\":\"upload\",\"transfers\":[\"basic\",\"xet\"],"
@@ -524,6 +531,8 @@ test_lists(void)
         "\",\"size\":5}]}";
     static const char  pre[] =
         "{\"files\":[{\"path\":\"a\",\"sample\":\"\",\"size\":3}]}";
+    static const char  own[] =
+        "{\"files\":[{\"path\":\"a\",\"size\":3}],\"gitIgnore\":\"b\"}";
     static const char  unsafe[] =
         "{\"files\":[{\"path\":\"a/.git/b\",\"size\":1}]}";
     static const char  climbs[] =
@@ -547,16 +556,37 @@ test_lists(void)
 
     memset(&s, 0, sizeof(s));
     xet_ok(xet_hub_preupload_parse(&l, (const uint8_t *) pre, strlen(pre),
-                                   test_op, &s)
+                                   &none, test_op, &s)
            == XET_OK && strcmp(s.text, "header a[//];") == 0, "preupload");
     xet_ok(xet_hub_preupload_parse(&l, (const uint8_t *) climbs,
-                                   strlen(climbs), test_op, &s)
+                                   strlen(climbs), &none, test_op, &s)
            == XET_HUB_PATH, "preupload: a path that climbs");
     xet_ok(xet_hub_preupload_parse(&l, (const uint8_t *) unsafe,
-                                   strlen(unsafe), test_op, &s)
+                                   strlen(unsafe), &none, test_op, &s)
            == XET_HUB_UNSAFE && l.refusal.len == 4
            && memcmp(l.refusal.part, ".git", 4) == 0,
            "preupload: a path of git");
+
+    hosted.data = rules;
+    hosted.len = sizeof(rules);
+    memset(rules, '\n', sizeof(rules));
+
+    xet_ok(xet_hub_preupload_parse(&l, (const uint8_t *) pre, strlen(pre),
+                                   &hosted, test_op, &s)
+           == XET_HUB_VALUE && !l.ignores && l.refusal.len == 9,
+           "preupload: a very long .gitignore in the repo");
+
+    hosted.len = 1;
+    rules[0] = 'a';
+    s.ignored = 0;
+
+    xet_ok(xet_hub_preupload_parse(&l, (const uint8_t *) pre, strlen(pre),
+                                   &hosted, test_op, &s)
+           == XET_OK && s.ignored == 1, "preupload: rules in the repo");
+    xet_ok(xet_hub_preupload_parse(&l, (const uint8_t *) own, strlen(own),
+                                   &hosted, test_op, &s)
+           == XET_OK && l.ignores && s.ignored == 1,
+           "preupload: the rules in the body replace those in the repo");
 }
 
 

@@ -172,7 +172,7 @@ test_dates(void)
 }
 
 
-/* Tests the longest entries, in nodes of any size, and when memory runs out. */
+/* Tests many of the longest entries, and a buffer that gets no memory. */
 
 static void
 test_room(void)

@@ -44,10 +44,12 @@ typedef struct {
     uint32_t            ahead;
     unsigned            thrifty;
     const uint8_t      *key;           /* NULL: responses are not keyed */
-    int                 made;          /* reports use xet_ingest_known_made() */
+    int                 made;          /* 1: each xorb is reported before a file
+                                          by xet_ingest_known_made() */
 
     size_t              asked;
     size_t              told;
+    uint64_t            size;          /* bytes of all chunk regions */
     int                 bad;
 } store_t;
 
@@ -169,6 +171,8 @@ store_keep(store_t *s, const xet_xorb_info_t *info)
     }
 
     xet_xorb_verifier_destroy(v);
+
+    s->size += stored;
 
     x = &s->xorbs[s->n++];
 
@@ -379,21 +383,132 @@ comes_back(store_t *s, const uint8_t *data, size_t len)
 
 
 /*
- * Feeds pieces of up to step bytes, each in its own heap block, which is freed
- * as soon as the interface allows.  Returns 0 on any fault.
+ * A piece of the file, in its own heap block, from xet_ingest_cut() until
+ * xet_ingest_place().
+ */
+
+typedef struct {
+    uint8_t             *copy;
+    size_t               len;
+    xet_ingest_batch_t  *batch;
+} piece_t;
+
+
+#define PIECES_MAX  4
+
+
+/*
+ * If set, files go through xet_ingest_cut(), pack() and place(), with so many
+ * pieces between cut and place; otherwise through xet_ingest_feed().
+ */
+
+static unsigned  pieces;
+
+
+/* Calls xet_ingest_place() for the first n pieces, and frees them. */
+
+static int
+place(store_t *s, xet_ingest_t *in, piece_t *p, unsigned n)
+{
+    int           ok;
+    unsigned      i;
+    xet_status_t  rc;
+
+    ok = 1;
+
+    for (i = 0; i < n; i++) {
+        while (ok && (rc = xet_ingest_place(in, p[i].batch)) != XET_OK) {
+            ok = (rc == XET_AGAIN && serve(s, in));
+        }
+
+        xet_ingest_batch_destroy(p[i].batch);
+
+        memset(p[i].copy, 0xdd, p[i].len);
+        free(p[i].copy);
+    }
+
+    return ok;
+}
+
+
+/*
+ * Cuts a piece, which is packed later: the newest one first, and each third one
+ * not at all.
+ */
+
+static int
+cut(store_t *s, xet_ingest_t *in, xet_xorb_encoder_t *encoder, piece_t *p,
+    unsigned *n, uint8_t *copy, size_t len)
+{
+    int       ok;
+    unsigned  i;
+
+    ok = 1;
+
+    if (*n == pieces) {
+        for (i = *n; i-- > 0; /* void */) {
+            ok = ok && (p[i].len % 3 == 0
+                        || xet_ingest_pack(p[i].batch, encoder) == XET_OK);
+        }
+
+        ok = ok && place(s, in, p, *n);
+        *n = 0;
+    }
+
+    p += (*n)++;
+
+    p->copy = copy;
+    p->len = len;
+    p->batch = xet_ingest_batch_create(s->suite, len);
+
+    return ok && xet_ingest_cut(in, p->batch, copy, len) == XET_OK;
+}
+
+
+static int
+feed(store_t *s, xet_ingest_t *in, uint8_t *copy, size_t len)
+{
+    int           ok;
+    size_t        done, n;
+    xet_status_t  rc;
+
+    for (done = 0, ok = 1; ok; done += n) {
+        rc = xet_ingest_feed(in, copy + done, len - done, &n);
+
+        if (rc == XET_OK) {
+            ok = (done + n == len);
+            break;
+        }
+
+        ok = (rc == XET_AGAIN && serve(s, in));
+    }
+
+    memset(copy, 0xdd, len);
+    free(copy);
+
+    return ok;
+}
+
+
+/*
+ * Takes the file in pieces of up to step bytes, each in its own heap block,
+ * which is freed as soon as the interface allows.  Returns 0 on any fault.
  */
 
 static int
 take_in(store_t *s, const uint8_t *data, size_t len, size_t step,
     uint64_t *state, unsigned ask, result_t *res)
 {
-    int                 ok;
-    size_t              pos, piece, done, n;
-    uint8_t            *copy;
-    xet_hash_t          hash;
-    xet_status_t        rc;
-    xet_ingest_t       *in;
-    xet_ingest_conf_t   conf;
+    int                  ok;
+    size_t               pos, piece, n;
+    piece_t              cuts[PIECES_MAX];
+    uint8_t             *copy;
+    unsigned             waiting;
+    xet_hash_t           hash;
+    xet_status_t         rc;
+    xet_ingest_t        *in;
+    xet_ingest_conf_t    conf;
+    xet_xorb_encoder_t  *encoder;
 
     memset(&conf, 0, sizeof(conf));
 
@@ -407,6 +522,8 @@ take_in(store_t *s, const uint8_t *data, size_t len, size_t step,
     conf.ctx = s;
 
     in = xet_ingest_create(&conf);
+    encoder = xet_xorb_encoder_create(s->suite);
+    waiting = 0;
 
     s->nterms = 0;
     s->asked = 0;
@@ -425,20 +542,12 @@ take_in(store_t *s, const uint8_t *data, size_t len, size_t step,
         copy = malloc(piece);
         memcpy(copy, data + pos, piece);
 
-        for (done = 0; ok; done += n) {
-            rc = xet_ingest_feed(in, copy + done, piece - done, &n);
-
-            if (rc == XET_OK) {
-                ok = (done + n == piece);
-                break;
-            }
-
-            ok = (rc == XET_AGAIN && serve(s, in));
-        }
-
-        memset(copy, 0xdd, piece);
-        free(copy);
+        ok = (pieces && s->ahead == 1)
+             ? cut(s, in, encoder, cuts, &waiting, copy, piece)
+             : feed(s, in, copy, piece);
     }
+
+    ok = place(s, in, cuts, waiting) && ok;
 
     while (ok && (rc = xet_ingest_end(in)) != XET_OK) {
         ok = (rc == XET_AGAIN && serve(s, in));
@@ -456,6 +565,7 @@ take_in(store_t *s, const uint8_t *data, size_t len, size_t step,
     res->xorbs = s->n - res->xorbs;
 
     xet_ingest_destroy(in);
+    xet_xorb_encoder_destroy(encoder);
 
     reference(s->suite, data, len, &hash);
 

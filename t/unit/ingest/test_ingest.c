@@ -593,9 +593,69 @@ test_files(void)
 }
 
 
+/*
+ * Checks that a file that is cut, packed and placed ends in the same xorb as a
+ * file that is fed, whatever the encoding of its chunks.
+ */
+
+static void
+test_same(void)
+{
+    size_t      i;
+    store_t    *s;
+    uint8_t    *data;
+    uint64_t    state;
+    result_t    res;
+    xet_hash_t  hash[2];
+    uint64_t    stored[2];
+
+    data = noise(4, 8 * MIB);
+
+    memset(data + MIB, 'a', 2 * MIB);
+
+    for (i = 4 * MIB; i < 6 * MIB; i += 2) {
+        data[i] = 0x3f;
+    }
+
+    for (pieces = 0, i = 0; i < 2; i++, pieces = PIECES_MAX) {
+        state = 1;
+        s = store_create(&xet_suite_default);
+
+        xet_ok(take_in(s, data, 8 * MIB, 256 * 1024, &state, 1, &res)
+               && s->n == 1, "a file with %u pieces waiting", pieces);
+
+        hash[i] = s->xorbs[0].hash;
+        stored[i] = s->size;
+
+        store_destroy(s);
+    }
+
+    xet_ok(xet_hash_equal(&hash[0], &hash[1]), "the same xorb");
+    xet_ok(stored[0] == stored[1] && stored[0] < 6 * MIB,
+           "in the same bytes: %llu", (unsigned long long) stored[1]);
+
+    free(data);
+}
+
+
 int
 main(void)
 {
+    test_same();
+
+    pieces = 1;
+    test_sizes();
+    test_repeats();
+
+    pieces = PIECES_MAX;
+    test_sizes();
+    test_repeats();
+    test_thrifty();
+    test_fragments();
+    test_small_suite();
+    test_large();
+
+    pieces = 0;
     test_sizes();
     test_repeats();
     test_thrifty();

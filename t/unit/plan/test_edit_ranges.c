@@ -178,8 +178,8 @@ test_ranges(void)
 
 /*
  * Returns the chunk size for a letter ("|" separates terms): a is the smallest
- * and b the largest stable size, s is stable, x and y are just outside, m is
- * the maximum size, t is one byte.
+ * and b the largest stable size (xet_suite_t), s is stable, x and y are just
+ * outside, m is the maximum size, t is one byte.
  */
 
 static uint32_t

@@ -137,9 +137,9 @@ test_captured(const char *name)
 
 /*
  * Makes the chunk ends of the only term in the reference shard: raw lengths are
- * from the chunk list, stored lengths of the first ten chunks from the index.
- * The other lengths are made up so that the total is that of the captured
- * response.
+ * from the chunk list, stored lengths of the first ten chunks from the file
+ * *.index.json.  The other lengths are made up so that the total is that of the
+ * captured response.
  */
 
 static int

@@ -1,7 +1,8 @@
 
 /*
  * Tests the rules that clients rely on: plans of random ranges of random files
- * are checked against a model that has every chunk of the file.
+ * are checked against a model that has every chunk of the file.  The rules are
+ * numbered in t/lib/Test/Xet/Client.pm.
  */
 
 

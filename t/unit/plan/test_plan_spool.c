@@ -535,7 +535,10 @@ test_refused(void)
                XET_PLAN_DAMAGED, "terms that end before the range");
     test_close(&f);
 
-    /* terms far apart in the file, so that they are in different runs */
+    /*
+     * terms far apart in the file: the spool sorts them in different runs
+     * (xet_plan_spool.c)
+     */
 
     want.end = size;
     (void) xet_test_term(test_packed + 17 * XET_TERM_LEN, 200, 0, 5, 6);

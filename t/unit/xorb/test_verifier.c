@@ -21,8 +21,8 @@
 typedef struct {
     xet_status_t          status;
     uint64_t              stored;      /* sum of feed()'s *stored */
-    xet_xorb_info_t       info;        /* without the tables */
-    uint32_t              tables;      /* checksum of the tables */
+    xet_xorb_info_t       info;        /* its arrays are freed */
+    uint32_t              tables;      /* checksum of the arrays of info */
 } verdict_t;
 
 

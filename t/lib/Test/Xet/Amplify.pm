@@ -59,7 +59,7 @@ my %ceilings = (
 		buffers => 40_000, held => 0 },
 	'POST api/buckets/:id/paths-info' => { statements => 12,
 		buffers => 40_000, held => 0 },
-	'POST api/:type/:id/preupload/:rev' => { statements => 12,
+	'POST api/:type/:id/preupload/:rev' => { statements => 13,
 		buffers => 25_000, held => 0 },
 	'GET api/:type/:id' => { statements => 12, buffers => 15_000,
 		held => 400 },
@@ -505,6 +505,8 @@ sub hub_resolve {
 	return $route->{form} =~ /buckets/ ? (file => escaped($self))
 		: (id => 'me/real', file => 'd/f.bin');
 }
+
+sub hub_raw { return hub_resolve(@_) }
 
 sub escaped { return $_[0]->{paths}[0] =~ s/"/%22/gr }
 

@@ -4,7 +4,17 @@ package Test::Xet::Client;
 
 # Implements a small protocol client that shares no code with the core except
 # LZ4 decoding.  It trusts nothing: it checks every property of a reconstruction
-# that a real client relies on.
+# that a real client relies on.  Errors name the rule that is broken:
+#
+#     1   no chunk before or after the range; the offset is in the first chunk
+#     2   no term after the end of the range
+#     3   each term lies in one range of its xorb; touching ranges are merged
+#     4   no two ranges of a xorb begin with the same chunk
+#     5   the bytes of a range are exactly those of its chunks
+#     6   equal requests get equal plans
+#     7   the lengths of the terms add up to the range
+#     8   no two entries have the same URL
+#     10  URLs and entries are not too large for clients
 
 use warnings;
 use strict;

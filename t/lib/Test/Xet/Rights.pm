@@ -235,7 +235,7 @@ sub connection {
 	return $self->{connection};
 }
 
-# Runs code whose requests go to the server of "maker", if there is one.
+# Runs code whose requests go to the port of the option "maker", if it is set.
 
 sub made_by {
 	my ($self, $code) = @_;

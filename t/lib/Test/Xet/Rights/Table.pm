@@ -242,8 +242,9 @@ sub callers { return $_[0]->{callers} }
 sub things { return $_[0]->{columns}{$_[1]} }
 sub matrices { return $_[0]->{order} }
 
-# Returns a cell.  A column without cells uses those of the column that it
-# refers to, for the things that it has itself.
+# Returns the cell of a caller and a column in a matrix.  A column without cells
+# uses those of the column that its "as=" names, but of these only the letters
+# for the things (such as S and O) that the column lists.
 
 sub cell {
 	my ($self, $matrix, $who, $column) = @_;

@@ -60,7 +60,7 @@ sub scene {
 	};
 }
 
-# Returns a thing of the same form that does not exist.
+# Returns a scene whose repo and files do not exist.
 
 sub none {
 	my ($self) = @_;

@@ -161,9 +161,9 @@ sub copies {
 	return @files;
 }
 
-# Returns the id of the row of a xorb with this hash, or ''.  A xorb of
-# one chunk has the hash of the chunk, so a caller who knows that hash need not
-# have the xorb's bytes.
+# Returns the id of the row of a xorb with this hash, or '' if the server has no
+# such xorb.  A xorb of one chunk has the hash of the chunk, so a client can
+# name a xorb whose bytes it does not have.
 
 sub name_known {
 	my ($self, $hash) = @_;

@@ -178,9 +178,10 @@ sub damaged {
 		noticed => $kind ne 'flip', uploads => 0 };
 }
 
-# Ends the damage of a xorb after an upload.  The server may record noticed
-# damage after the response that reported it, so only the second upload after
-# that response counts.
+# Ends the damage of a xorb after an upload.  A flipped bit is healed only if
+# the server has recorded the damage before the upload.  It may do so only after
+# the response that reports the damage, so the first upload after that response
+# may come too early, and only the second one counts.
 
 sub healed {
 	my ($self, $hash) = @_;

@@ -12,7 +12,6 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_zone.h"
 
 #include <openssl/rand.h>
 

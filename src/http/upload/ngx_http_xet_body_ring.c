@@ -1,16 +1,16 @@
 
 /*
- * The double buffer of an upload: one buffer is filled while a thread feeds the
- * other to the consumer.
+ * The buffers of an upload: one is filled while a thread feeds another one to
+ * the consumer, which may keep the pieces before that.
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_double_buffer.h"
+#include "ngx_http_xet_body_ring.h"
 
 
 ngx_buf_t *
-ngx_http_xet_double_buffer_buf(ngx_http_request_t *r,
-    ngx_http_xet_double_buffer_t *p)
+ngx_http_xet_body_ring_buf(ngx_http_request_t *r,
+    ngx_http_xet_body_ring_t *p)
 {
     size_t                    size;
     ngx_buf_t                *b;
@@ -52,8 +52,8 @@ ngx_http_xet_double_buffer_buf(ngx_http_request_t *r,
 
 
 ngx_int_t
-ngx_http_xet_double_buffer_copy(ngx_http_request_t *r,
-    ngx_http_xet_double_buffer_t *p, u_char **pos, u_char *last)
+ngx_http_xet_body_ring_copy(ngx_http_request_t *r,
+    ngx_http_xet_body_ring_t *p, u_char **pos, u_char *last)
 {
     size_t      n;
     ngx_buf_t  *b;
@@ -62,7 +62,7 @@ ngx_http_xet_double_buffer_copy(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    b = ngx_http_xet_double_buffer_buf(r, p);
+    b = ngx_http_xet_body_ring_buf(r, p);
     if (b == NULL) {
         return NGX_ERROR;
     }
@@ -77,7 +77,7 @@ ngx_http_xet_double_buffer_copy(ngx_http_request_t *r,
 
 
 ngx_uint_t
-ngx_http_xet_double_buffer_full(ngx_http_xet_double_buffer_t *p)
+ngx_http_xet_body_ring_full(ngx_http_xet_body_ring_t *p)
 {
     ngx_buf_t  *b;
 
@@ -88,19 +88,19 @@ ngx_http_xet_double_buffer_full(ngx_http_xet_double_buffer_t *p)
 
 
 void
-ngx_http_xet_double_buffer_next(ngx_http_xet_double_buffer_t *p, ngx_uint_t
+ngx_http_xet_body_ring_next(ngx_http_xet_body_ring_t *p, ngx_uint_t
     last)
 {
     p->job = &p->buf[p->filling];
     p->last = last;
-    p->filling = !p->filling;
+    p->filling = (p->filling + 1) % p->n;
 }
 
 
 void
-ngx_http_xet_double_buffer_job(void *data, ngx_log_t *log)
+ngx_http_xet_body_ring_job(void *data, ngx_log_t *log)
 {
-    ngx_http_xet_double_buffer_t *p = data;
+    ngx_http_xet_body_ring_t *p = data;
 
     p->status = p->feed(p->data, p->job->pos, p->job->last - p->job->pos,
                         p->last, log);
@@ -108,7 +108,7 @@ ngx_http_xet_double_buffer_job(void *data, ngx_log_t *log)
 
 
 void
-ngx_http_xet_double_buffer_done(ngx_http_xet_double_buffer_t *p)
+ngx_http_xet_body_ring_done(ngx_http_xet_body_ring_t *p)
 {
     p->job->pos = p->job->start;
     p->job->last = p->job->start;

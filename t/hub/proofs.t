@@ -1,0 +1,237 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# The SHA-256 of many small files of a commit, which the server reads like one
+# file, and of a file between them that is large, fragmented, damaged, repaired,
+# or not what the commit says.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::Xet;
+use Test::Xet::Process qw/ wait_for /;
+use Test::Xet::Table;
+use Test::Xet::Token;
+
+use Digest::SHA qw/ sha256_hex /;
+use JSON::PP ();
+
+my $t = Test::Xet->new(Test::Xet::Table::hub('xet_auth off;'), workers => 1);
+
+$t->token_key();
+$t->run();
+
+my $json = JSON::PP->new()->canonical();
+
+is($t->post('/api/repos/create', '{"name":"m"}')->{status}, 200, 'a repo');
+
+my $cas = { Authorization => 'Bearer ' . $t->get(
+	'/api/models/me/m/xet-write-token/main')->json()->{accessToken} };
+my $seed = 0;
+
+# --------------------------------------------------------------------------
+# batches are limited in terms and in bytes; files of several xorbs, one chunk,
+# and more terms than a row has
+
+my @files = (chunks(24 << 20), upload(40 << 20), upload(1, 70_000),
+	fragmented(700), chunks(2 << 20));
+
+my $r = commit(@files)->response();
+
+is($r->{status}, 200, scalar(@files) . ' files') or diag($r->summary());
+is(proven(@files), different(@files), 'all are proven');
+is($t->sql('SELECT count(*) FROM xet.hub_proofs'), 0, 'none is being read');
+is($t->get("/me/m/resolve/main/$_->{path}")->{body} eq $_->{data}, 1,
+	"$_->{path} is as it was") for @files[0, 7, -1];
+
+# --------------------------------------------------------------------------
+# one claim of many is false
+
+@files = (chunks(8 << 20))[0 .. 39];
+lie($files[20]);
+
+$r = commit(@files)->response();
+is($r->{status}, 400, 'one of forty claims is false');
+like($r->{body}, qr/\Q$files[20]{path}\E/, 'the response names it');
+is(proven(@files), different(@files), 'all forty are proven');
+is($t->sql('SELECT sum(bytes) FROM xet.hub_vain'), length($files[20]{data}),
+	'only this file was read in vain');
+is(commit(@files[0 .. 19, 21 .. 39])->response()->{status}, 200,
+	'the other ones');
+
+# --------------------------------------------------------------------------
+# a damaged xorb of one of the files
+
+@files = (upload(2000), my $bad = upload(300_000), upload(2001));
+
+my $copy = $t->xorb_file($bad->{xorb}{hash});
+my $bytes = -s $copy;
+
+truncate($copy, $bytes / 2) or die "$copy: $!\n";
+$t->allow(qr/xet: .*can't be read/);
+
+$r = commit(@files)->response();
+is($r->{status}, 500, 'a damaged xorb');
+is(proven(@files), 0, 'nothing is proven');
+
+is($t->post("/cas/v1/xorbs/default/$bad->{xorb}{hash}",
+	\$bad->{xorb}{bytes}, $cas)->{status}, 200, 'the xorb again');
+$r = commit(@files)->response();
+is($r->{status}, 200, 'it is repaired') or diag($r->summary());
+
+# --------------------------------------------------------------------------
+# a client that goes away
+
+@files = (upload(2000), upload(100 << 20));
+
+my $c = commit(@files);
+
+wait_for(20, sub { $t->sql('SELECT count(*) FROM xet.hub_proofs') });
+$c->close();
+wait_for(20, sub { !$t->sql('SELECT count(*) FROM xet.hub_proofs') });
+is($t->sql('SELECT count(*) FROM xet.hub_staged'), 0, 'nothing is staged');
+
+is(commit(@files)->response()->{status}, 200, 'the same again');
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+# Uploads a xorb of this size, and registers each of its chunks as a file.
+
+sub chunks {
+	my ($size) = @_;
+
+	my $data = mix(++$seed, $size);
+	my $xorb = make_xorb($data);
+	my $r = $t->post("/cas/v1/xorbs/default/$xorb->{hash}",
+		\$xorb->{bytes}, $cas);
+	my ($at, @made) = (0);
+
+	die $r->summary() if $r->{status} != 200;
+
+	for (@{ $xorb->{chunks} }) {
+		my $one = substr($data, $at, $_->{raw_length});
+
+		push @made, { data => $one, xorb => $xorb,
+			sha256 => sha256_hex($one) };
+		$at += $_->{raw_length};
+	}
+
+	return register(\@made, [ map { { xorbs => $_ ? [] : [ $xorb ],
+		terms => [ { xorb => $xorb->{hash}, start => $_,
+			end => $_ + 1 } ] } } 0 .. $#made ]);
+}
+
+# Uploads files of these sizes, each with its own xorbs.
+
+sub upload {
+	my (@sizes) = @_;
+
+	my (@made, @shard);
+	my @data = map { mix(++$seed, $_) } @sizes;
+
+	for my $data (@data) {
+		my @xorbs = map { make_xorb($_) } unpack('(a33554432)*', $data);
+
+		for (@xorbs) {
+			my $r = $t->post("/cas/v1/xorbs/default/$_->{hash}",
+				\$_->{bytes}, $cas);
+
+			die $r->summary() if $r->{status} != 200;
+		}
+
+		push @made, { data => $data, xorb => $xorbs[0],
+			sha256 => sha256_hex($data) };
+		push @shard, { xorbs => \@xorbs, terms => [ map { {
+			xorb => $_->{hash}, start => 0,
+			end => scalar @{ $_->{chunks} } } } @xorbs ] };
+	}
+
+	return register(\@made, \@shard);
+}
+
+# A file with many terms of one chunk.
+
+sub fragmented {
+	my ($terms) = @_;
+
+	my ($xorb) = map { $_->{xorb} } upload(400_000);
+	my $one = mix($seed, 400_000);
+	my @order = map { 2 * $_ % @{ $xorb->{chunks} } } 1 .. $terms;
+	my $data = '';
+	my @offsets = (0);
+
+	push @offsets, $offsets[-1] + $_->{raw_length}
+		for @{ $xorb->{chunks} };
+	$data .= substr($one, $offsets[$_], $offsets[$_ + 1] - $offsets[$_])
+		for @order;
+
+	return register([ { data => $data, xorb => $xorb,
+		sha256 => sha256_hex($data) } ], [ { xorbs => [ $xorb ],
+		terms => [ map { { xorb => $xorb->{hash}, start => $_,
+			end => $_ + 1 } } @order ] } ]);
+}
+
+sub register {
+	my ($made, $shard) = @_;
+
+	my $s = make_shard({ files => [ map { { sha256 => $made->[$_]{sha256},
+		verification => JSON::PP::true, terms => $shard->[$_]{terms} } }
+		0 .. $#$made ],
+		xorbs => [ map { @{ $_->{xorbs} } } @$shard ] });
+	my $r = $t->post('/cas/v1/shards', \$s->{bytes}, $cas);
+
+	die $r->summary() if $r->{status} != 200;
+
+	for (0 .. $#$made) {
+		$made->[$_]{hash} = $s->{files}[$_]{hash};
+		$made->[$_]{path} = 'f/' . $made->[$_]{sha256};
+	}
+
+	return wantarray ? @$made : $made->[0];
+}
+
+# Claims another SHA-256 for the file.
+
+sub lie {
+	my ($file) = @_;
+
+	my $old = $file->{sha256};
+
+	$file->{sha256} = sha256_hex('what nobody has');
+	$t->sql("UPDATE xet.repo_files SET sha256 = '\\x$file->{sha256}'"
+		. " WHERE sha256 = '\\x$old'");
+}
+
+sub commit {
+	my (@files) = @_;
+
+	my $body = join('', map { $json->encode($_) . "\n" }
+		{ key => 'header', value => { summary => 's' } },
+		map { { key => 'lfsFile', value => { path => $_->{path},
+			algo => 'sha256', oid => $_->{sha256},
+			size => length($_->{data}) } } } @files);
+
+	return $t->http_start('POST', '/api/models/me/m/commit/main', {
+		'Content-Length' => length($body) }, $body, timeout => 120);
+}
+
+sub proven {
+	return $t->sql('SELECT count(*) FROM xet.files WHERE sha256_proven AND'
+		. ' sha256 IN (' . join(',', map { "'\\x"
+		. sha256_hex($_->{data}) . "'" } @_) . ')');
+}
+
+# Returns the number of files with different bytes.
+
+sub different {
+	my %seen = map { sha256_hex($_->{data}) => 1 } @_;
+
+	return scalar keys %seen;
+}
