@@ -770,14 +770,16 @@ $$;
 --
 -- The work is bounded, whatever other users have stored; anything beyond a
 -- bound is a miss, which only costs an upload.  A chunk may be in 100,000
--- xorbs.  The function checks the 16 oldest xorbs, which nobody can displace,
--- and the 16 newest xorbs, which a young repo most likely has.  A xorb may be
--- in 100,000 files of other users.  If the caller sent none of these 32 xorbs,
--- 64 of the oldest and 64 of the newest files are checked, in equal shares for
+-- xorbs.  The function checks the 8 oldest xorbs, which nobody can displace,
+-- and the 8 newest xorbs, which a young repo most likely has.  A xorb may be
+-- in 100,000 files of other users.  If the caller sent none of these 16 xorbs,
+-- 16 of the oldest and 16 of the newest files are checked, in equal shares for
 -- the xorbs that files use.
 --
 -- A miss takes the same work whether or not other users have the chunk: ids
--- that do not exist are looked up until there are 32 xorbs and 128 files.
+-- that do not exist are looked up until there are 16 xorbs and 32 files.  Most
+-- queries are misses, so the bounds are small, and only a hit takes the second
+-- statement.
 --
 -- recorded: whether the xorb is already recorded as advertised today.
 
@@ -789,7 +791,15 @@ CREATE FUNCTION xet.chunk_find(chunk bytea, wide boolean, any_repo boolean,
     LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 64
 AS $$
 #variable_conflict use_variable
+DECLARE
+    repo_row  bigint;
+    sender    bytea := sha256(subject);
+    best      record;
+    shown     int4multirange;
 BEGIN
+    IF wide IS NULL OR any_repo IS NULL OR repo IS NULL THEN
+        RETURN;
+    END IF;
 
     -- most queries are misses; without repos there is nothing to hide
 
@@ -800,25 +810,19 @@ BEGIN
         RETURN;
     END IF;
 
-    RETURN QUERY
-    WITH me AS MATERIALIZED (
-        SELECT coalesce((SELECT r.id FROM xet.repos r
-                          WHERE r.name = repo), -1) AS repo_id,
-               sha256(subject) AS subject,
-               wide IS NOT NULL AND any_repo IS NOT NULL
-                   AND repo IS NOT NULL AS given
-    ), found AS MATERIALIZED (
+    repo_row := coalesce((SELECT r.id FROM xet.repos r WHERE r.name = repo),
+                         -1);
+
+    WITH found AS MATERIALIZED (
         (SELECT c.xorb_id, c.idx FROM xet.chunks c
           WHERE c.hash = ANY (ARRAY[chunk])
-            AND (SELECT me.given FROM me)
           ORDER BY c.hash, c.xorb_id
-          LIMIT 16)
+          LIMIT 8)
         UNION
         (SELECT c.xorb_id, c.idx FROM xet.chunks c
           WHERE c.hash = ANY (ARRAY[chunk])
-            AND (SELECT me.given FROM me)
           ORDER BY c.hash DESC, c.xorb_id DESC
-          LIMIT 16)
+          LIMIT 8)
     ), candidates AS MATERIALIZED (
         SELECT c.xorb_id AS id, c.idx, x.chunk_count,
                CASE
@@ -826,13 +830,11 @@ BEGIN
                    THEN x.chunk_count IS NOT NULL
                    ELSE (EXISTS (SELECT FROM xet.xorb_repos o
                                   WHERE o.xorb_id = c.xorb_id
-                                    AND o.repo_id = (SELECT me.repo_id
-                                                       FROM me)
+                                    AND o.repo_id = repo_row
                                  OFFSET 0)
                          OR EXISTS (SELECT FROM xet.xorb_subjects o
                                      WHERE o.xorb_id = c.xorb_id
-                                       AND o.subject = (SELECT me.subject
-                                                          FROM me)
+                                       AND o.subject = sender
                                        AND o.chunks @> c.idx
                                     OFFSET 0)
                          OR (wide AND x.chunk_count > 1))
@@ -845,7 +847,7 @@ BEGIN
                                OFFSET 0) AS used
           FROM (SELECT f.xorb_id, f.idx FROM found f
                 UNION ALL
-                SELECT -g, 0 FROM generate_series(1, 32) AS g
+                SELECT -g, 0 FROM generate_series(1, 16) AS g
                  WHERE NOT any_repo
                    AND g > (SELECT count(*) FROM found)) c
           LEFT JOIN LATERAL (SELECT x.chunk_count FROM xet.xorbs x
@@ -860,53 +862,61 @@ BEGIN
                       FROM xet.file_xorbs fx
                      WHERE fx.xorb_id = ANY (ARRAY[c.id])
                      ORDER BY fx.xorb_id, fx.file_id
-                     LIMIT (SELECT 64 / greatest(count(*), 1)
+                     LIMIT (SELECT 16 / greatest(count(*), 1)
                               FROM candidates WHERE used))
                    UNION ALL
                    (SELECT fx.file_id, fx.chunks
                       FROM xet.file_xorbs fx
                      WHERE fx.xorb_id = ANY (ARRAY[c.id])
                      ORDER BY fx.xorb_id DESC, fx.file_id DESC
-                     LIMIT (SELECT 64 / greatest(count(*), 1)
+                     LIMIT (SELECT 16 / greatest(count(*), 1)
                               FROM candidates WHERE used))) fx
          WHERE NOT any_repo
            AND NOT EXISTS (SELECT FROM candidates WHERE had)
-    ), shown AS MATERIALIZED (
+    ), visible AS MATERIALIZED (
         SELECT f.id, f.idx, f.chunk_count, f.chunks
           FROM (SELECT f.* FROM files f
                 UNION ALL
                 SELECT NULL, 0, NULL, -g, '{}'
-                  FROM generate_series(1, 128) AS g
+                  FROM generate_series(1, 32) AS g
                  WHERE NOT any_repo
                    AND NOT EXISTS (SELECT FROM candidates WHERE had)
                    AND g > (SELECT count(*) FROM files)) f
          WHERE EXISTS (SELECT FROM xet.usable(f.file_id, repo) OFFSET 0)
-    ), best AS MATERIALIZED (
-        SELECT c.id, c.idx, c.chunk_count,
-               CASE WHEN NOT any_repo
-                    THEN xet.xorb_seen(c.id, c.chunk_count, any_repo, repo,
-                                       subject, 128)
-               END AS seen
-          FROM (SELECT c.id, c.idx, c.chunk_count
-                  FROM (SELECT c.id, c.idx, c.chunk_count
-                          FROM candidates c
-                         WHERE c.had
-                        UNION ALL
-                        SELECT s.id, s.idx, s.chunk_count
-                          FROM shown s
-                         WHERE s.chunks @> s.idx) c
-                 WHERE c.chunk_count IS NOT NULL
-                 ORDER BY c.chunk_count - c.idx DESC, c.id
-                 LIMIT 1) c
-    ), chosen AS MATERIALIZED (
-        SELECT b.id, b.seen, 0 AS n
-          FROM best b
-         WHERE any_repo OR NOT isempty(b.seen) OR wide AND b.chunk_count > 1
+    )
+    SELECT c.id, c.idx, c.chunk_count
+      INTO best
+      FROM (SELECT c.id, c.idx, c.chunk_count
+              FROM candidates c
+             WHERE c.had
+            UNION ALL
+            SELECT v.id, v.idx, v.chunk_count
+              FROM visible v
+             WHERE v.chunks @> v.idx) c
+     WHERE c.chunk_count IS NOT NULL
+     ORDER BY c.chunk_count - c.idx DESC, c.id
+     LIMIT 1;
+
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+
+    IF NOT any_repo THEN
+        shown := xet.xorb_seen(best.id, best.chunk_count, any_repo, repo,
+                               subject, 128);
+
+        IF isempty(shown) AND NOT (wide AND best.chunk_count > 1) THEN
+            RETURN;
+        END IF;
+    END IF;
+
+    RETURN QUERY
+    WITH chosen AS MATERIALIZED (
+        SELECT best.id, shown AS seen, 0 AS n
         UNION ALL
         SELECT n.xorb_id, n.seen, 1
-          FROM best b
-         CROSS JOIN LATERAL xet.xorbs_near(b.id, b.idx, b.chunk_count, wide,
-                                           any_repo, repo, subject) n
+          FROM xet.xorbs_near(best.id, best.idx, best.chunk_count, wide,
+                              any_repo, repo, subject) n
     )
     SELECT x.hash, x.chunk_count, x.raw_size, x.stored_size, x.chunk_hashes,
            x.raw_ends, x.advertised_on IS NOT DISTINCT FROM xet.today(),

@@ -211,9 +211,9 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 	costs("$state: own xorb", 4, "xet.xorb_get(sha256('mine'), false,"
 		. " 'mine', 'me')");
 
-	# a chunk is looked up in up to 32 xorbs
+	# a chunk is looked up in up to 16 xorbs, and these in 32 files
 
-	alike("$state: chunk_find", 250,
+	alike("$state: chunk_find", 100,
 		"xet.chunk_find(sha256('%s'), false, false, 'mine', 'me')",
 		qw/ none0 many0 few0 often /);
 	costs("$state: own chunk", 20,
