@@ -409,14 +409,18 @@ CREATE FUNCTION xet.hub_keep(store text, digests bytea[], claimed boolean)
 AS $$
 #variable_conflict use_column
 DECLARE
-    repo  bigint;
-    file  bigint;
-    ids   bigint[];
+    repo   bigint;
+    file   bigint;
+    found  bytea[];
+    ids    bigint[];
+    files  bigint[];
 BEGIN
     SELECT r.id INTO repo FROM xet.repos r WHERE r.name = $1;
 
-    SELECT array_agg(DISTINCT f.id ORDER BY f.id) INTO ids
-      FROM unnest($2) AS u(sha256)
+    SELECT array_agg(u.sha256 ORDER BY u.i), array_agg(f.id ORDER BY u.i),
+           array_agg(DISTINCT f.id ORDER BY f.id)
+      INTO found, ids, files
+      FROM unnest($2) WITH ORDINALITY AS u(sha256, i)
      CROSS JOIN LATERAL (SELECT c.id, c.proven
                            FROM xet.hub_claimed(repo, u.sha256) c
                           LIMIT 1) f
@@ -426,20 +430,16 @@ BEGIN
         RETURN;
     END IF;
 
-    FOREACH file IN ARRAY ids LOOP
+    FOREACH file IN ARRAY files LOOP
         UPDATE xet.repo_files rf SET kept = true
          WHERE rf.repo_id = repo AND rf.file_id = file AND NOT rf.kept;
     END LOOP;
 
     RETURN QUERY
     SELECT u.sha256
-      FROM unnest($2) WITH ORDINALITY AS u(sha256, i)
-     CROSS JOIN LATERAL (SELECT c.id, c.proven
-                           FROM xet.hub_claimed(repo, u.sha256) c
-                          LIMIT 1) f
-     WHERE (f.proven = u.sha256 OR ($3 AND f.proven IS NULL))
-       AND EXISTS (SELECT FROM xet.repo_files k
-                    WHERE k.repo_id = repo AND k.file_id = f.id AND k.kept
+      FROM unnest(found, ids) WITH ORDINALITY AS u(sha256, id, i)
+     WHERE EXISTS (SELECT FROM xet.repo_files k
+                    WHERE k.repo_id = repo AND k.file_id = u.id AND k.kept
                    OFFSET 0)
      ORDER BY u.i;
 END;
