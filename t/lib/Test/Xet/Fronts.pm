@@ -188,9 +188,14 @@ location /cas/ {
 }
 EOH
 	$t->token_key();
-	$t->write_file('tls.ext', "subjectAltName=DNS:localhost\n");
+
+	# Python 3.13 refuses a CA without the key usage
+
+	$t->write_file('tls.ext', "subjectAltName=DNS:localhost\n"
+		. "subjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n");
 
 	for ([ qw/ req -x509 -days 2 -subj /, '/CN=test CA', @key,
+			'-addext', 'keyUsage=critical,keyCertSign',
 			'-keyout', "$dir/ca.key", '-out', "$dir/ca.pem" ],
 		[ qw/ req -subj /, '/CN=localhost', @key,
 			'-keyout', "$dir/tls.key", '-out', "$dir/tls.csr" ],
