@@ -8,11 +8,12 @@
 # docker/kubernetes, and s3/moto gets one of the S3 test stores, by s3_setup.sh.
 #
 # If the second argument is "all", the script also installs what "make clients"
-# needs: older releases, OpenDAL, node-llama-cpp, with cargo xtool and two
-# releases of hf-hub, and with go a package in Go.  git-xet, which no registry
-# has, is built for t/clients/git_xet.t if XET_CORE is a folder with the sources
-# of xet-core, and Ollama for t/clients/ollama.t if OLLAMA is 1 or a folder with
-# its sources.  An installed client is not installed again: "newest" is the
+# needs: older releases, OpenDAL, node-llama-cpp, with cargo xtool and
+# two releases of hf-hub, and with go a package in Go.  git-xet, which no
+# registry has, is built for t/clients/git_xet.t if XET_CORE is a folder with
+# the sources of xet-core.  If OLLAMA or LLAMA_CPP is 1 or a folder with
+# sources, Ollama is built for t/clients/ollama.t, and llama.cpp for
+# llama_cpp.t.  An installed client is not installed again: "newest" is the
 # newest release at that time.
 #
 # Needs python3-venv, node and npm.
@@ -159,6 +160,48 @@ install_ollama()
 }
 
 
+# Builds the program "llama" of llama.cpp: the sources in the folder LLAMA_CPP,
+# or with LLAMA_CPP=1 those in a source package for Python.  It only downloads
+# in the test, so it is not optimized, and has no web page.  The build takes
+# about 12 minutes of one core.
+
+install_llama_cpp()
+{
+    folder=$build/clients/llama_cpp
+
+    [ -n "${LLAMA_CPP:-}" ] && [ ! -x "$folder/llama" ] \
+        && command -v cmake > /dev/null || return 0
+
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    build_llama_cpp > "$folder.log" 2>&1 \
+        || echo "llama.cpp: not built, see $folder.log" >&2
+}
+
+
+build_llama_cpp()
+{
+    sources=$LLAMA_CPP
+
+    if [ ! -d "$sources" ]; then
+        "$build/venv/bin/pip" download --disable-pip-version-check --no-deps \
+            --no-binary :all: -d "$folder" llama-cpp-python==0.3.36 \
+            && tar xzf "$folder"/llama_cpp_python-*.tar.gz -C "$folder" \
+            || return 1
+
+        sources=$(echo "$folder"/llama_cpp_python-*/vendor/llama.cpp)
+    fi
+
+    cmake -S "$sources" -B "$folder/build" -DCMAKE_BUILD_TYPE=None \
+        -DBUILD_SHARED_LIBS=OFF -DGGML_NATIVE=OFF -DGGML_OPENMP=OFF \
+        -DLLAMA_ALL_WARNINGS=OFF -DLLAMA_BUILD_TESTS=OFF \
+        -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_USE_PREBUILT_UI=OFF \
+        && cmake --build "$folder/build" -j 2 --target llama-app \
+        && mv "$folder/build/bin/llama" "$folder" \
+        && rm -rf "$folder/build" "$folder"/llama_cpp_python-*
+}
+
+
 # Its command "pull" needs none of the programs that its optional packages and
 # its scripts install.
 
@@ -270,6 +313,7 @@ install_rust 1.0.0 write 'features = ["blocking"]'
 install_go
 install_git_xet
 install_ollama
+install_llama_cpp
 install_llama
 
 # Skips an old release that has no wheel for a new Python.
