@@ -8,7 +8,7 @@
 # docker/kubernetes, and s3/moto gets one of the S3 test stores, by s3_setup.sh.
 #
 # If the second argument is "all", the script also installs what "make clients"
-# needs: older releases, OpenDAL, node-llama-cpp, with cargo xtool and
+# needs: older releases, OpenDAL, RamaLama, node-llama-cpp, with cargo xtool and
 # two releases of hf-hub, and with go a package in Go.  git-xet, which no
 # registry has, is built for t/clients/git_xet.t if XET_CORE is a folder with
 # the sources of xet-core.  If OLLAMA or LLAMA_CPP is 1 or a folder with
@@ -306,6 +306,9 @@ done
 
 install_python "$build/clients/opendal" opendal opendal \
     || echo "opendal: not installed" >&2
+
+install_python "$build/clients/ramalama" ramalama ramalama \
+    || echo "ramalama: not installed" >&2
 
 install_rust 0.4.3 read 'default-features = false
 features = ["ureq", "rustls-tls"]'
