@@ -100,7 +100,7 @@ sub hf_xet_row {
 	});
 }
 
-# the xtool command, from the same sources, as published on crates.io
+# the xtool command, from the same sources, as published
 
 sub xtool_row {
 	my ($version) = `$build/clients/xtool/bin/xtool --version`
