@@ -15,7 +15,6 @@
 #     HUP   reads KEYS again
 
 import configparser
-import contextlib
 import http.server
 import io
 import os
@@ -76,12 +75,10 @@ class Handler(MotoRequestHandler):
         environ.pop('HTTP_TRANSFER_ENCODING', None)
 
         # moto checks whether the object exists, and then writes: without the
-        # lock, concurrent requests would defeat If-None-Match
+        # lock, concurrent requests would defeat If-None-Match; and a list fails
+        # if an object is removed while moto reads the names
 
-        lock = (contextlib.nullcontext() if self.command in ('GET', 'HEAD')
-                else self.server.lock)
-
-        with lock:
+        with self.server.lock:
             parts, status, headers = run_wsgi_app(self.server.app, environ,
                                                   buffered=True)
 
