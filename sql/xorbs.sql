@@ -936,6 +936,155 @@ END;
 $$;
 
 
+-- Returns a part of the chunks that xet.chunk_find() may show to a caller, for
+-- the filter of xet_chunk_filter (ngx_http_xet_chunk_filter.c): the first eight
+-- bytes of the hash of each chunk.  A chunk that the caller may not see must
+-- not be in a scope, since the response time tells whether the filter has it.
+-- A visible chunk that is in no scope only costs an upload.
+--
+--     0  all chunks, for a caller that sees the whole store
+--     1  the chunks that the subject has sent
+--     2  the chunks of the xorbs that the repo has received
+--     3  the chunks that files of the repo use
+--     4  the chunks that files of public repos use
+--     5  the chunks that listed files of the Hub use, for callers of the Hub
+--
+-- A part has the chunks of up to 256 references to xorbs, after a file and a
+-- xorb.  In the scopes of files, after_xorb 0 starts after the whole file; in
+-- the other scopes, after_file is not used.
+
+CREATE FUNCTION xet.chunk_scope(scope integer, after_file bigint,
+    after_xorb bigint, any_repo boolean, repo text, subject bytea)
+    RETURNS TABLE (chunks bytea, next_file bigint, next_xorb bigint,
+                   last boolean)
+    LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1
+AS $$
+#variable_conflict use_variable
+DECLARE
+    most     CONSTANT integer := 256;
+    repo_row bigint;
+    xorbs    bigint[] := '{}';
+    ranges   int4multirange[] := '{}';
+    part     record;
+BEGIN
+    IF any_repo IS NULL OR repo IS NULL OR scope = 0 AND NOT any_repo
+       OR scope = 5 AND repo NOT LIKE '\_hub/%'
+    THEN
+        RETURN;
+    END IF;
+
+    repo_row := coalesce((SELECT r.id FROM xet.repos r WHERE r.name = repo),
+                         -1);
+    next_file := after_file;
+    next_xorb := after_xorb;
+
+    IF scope = 0 THEN
+        SELECT array_agg(x.id ORDER BY x.id),
+               array_agg('{[0,)}'::int4multirange)
+          INTO xorbs, ranges
+          FROM (SELECT x.id FROM xet.xorbs x
+                 WHERE x.id > after_xorb
+                 ORDER BY x.id
+                 LIMIT most) x;
+
+    ELSIF scope = 1 THEN
+        SELECT array_agg(x.xorb_id ORDER BY x.xorb_id),
+               array_agg(x.chunks ORDER BY x.xorb_id)
+          INTO xorbs, ranges
+          FROM (SELECT o.xorb_id, o.chunks FROM xet.xorb_subjects o
+                 WHERE o.subject = ANY (ARRAY[sha256(subject)])
+                   AND o.xorb_id > after_xorb
+                 ORDER BY o.subject, o.xorb_id
+                 LIMIT most) x;
+
+    ELSIF scope = 2 THEN
+        SELECT array_agg(x.xorb_id ORDER BY x.xorb_id),
+               array_agg('{[0,)}'::int4multirange)
+          INTO xorbs, ranges
+          FROM (SELECT o.xorb_id FROM xet.xorb_repos o
+                 WHERE o.repo_id = ANY (ARRAY[repo_row])
+                   AND o.xorb_id > after_xorb
+                 ORDER BY o.repo_id, o.xorb_id
+                 LIMIT most) x;
+
+    ELSE
+        -- one file after the other, however many repos have it
+
+        FOR i IN 1 .. most LOOP
+
+            IF next_xorb = 0 THEN
+                next_file := CASE scope
+                    WHEN 3 THEN
+                        (SELECT rf.file_id FROM xet.repo_files rf
+                          WHERE rf.repo_id = ANY (ARRAY[repo_row])
+                            AND rf.file_id > next_file
+                          ORDER BY rf.repo_id, rf.file_id
+                          LIMIT 1)
+                    WHEN 4 THEN
+                        (SELECT rf.public_file FROM xet.repo_files rf
+                          WHERE rf.public_file > next_file
+                          ORDER BY rf.public_file
+                          LIMIT 1)
+                    WHEN 5 THEN
+                        (SELECT rf.listed_file FROM xet.repo_files rf
+                          WHERE rf.listed_file > next_file
+                          ORDER BY rf.listed_file, rf.repo_id
+                          LIMIT 1)
+                    END;
+
+                EXIT WHEN next_file IS NULL;
+            END IF;
+
+            SELECT array_agg(x.xorb_id ORDER BY x.xorb_id) AS xorbs,
+                   array_agg(x.chunks ORDER BY x.xorb_id) AS ranges
+              INTO part
+              FROM (SELECT fx.xorb_id, fx.chunks FROM xet.file_xorbs fx
+                     WHERE fx.file_id = ANY (ARRAY[next_file])
+                       AND fx.xorb_id > next_xorb
+                       AND (scope <> 5
+                            OR EXISTS (SELECT FROM xet.hub_listed(next_file)
+                                       OFFSET 0))
+                     ORDER BY fx.file_id, fx.xorb_id
+                     LIMIT most - cardinality(xorbs)) x;
+
+            xorbs := xorbs || part.xorbs;
+            ranges := ranges || part.ranges;
+
+            next_xorb := CASE WHEN cardinality(xorbs) = most
+                              THEN xorbs[most] ELSE 0 END;
+
+            EXIT WHEN cardinality(xorbs) = most;
+        END LOOP;
+    END IF;
+
+    IF scope < 3 THEN
+        last := coalesce(cardinality(xorbs), 0) < most;
+        next_xorb := xorbs[most];
+
+    ELSE
+        last := next_file IS NULL;
+    END IF;
+
+    -- one more chunk than a filter can have
+
+    chunks := (SELECT string_agg(substr(c.hash, 1, 8), '')
+                 FROM (SELECT c.hash
+                         FROM unnest(xorbs, ranges) AS x (xorb_id, chunks)
+                        CROSS JOIN LATERAL
+                              (SELECT c.hash FROM xet.chunks c
+                                WHERE c.xorb_id = x.xorb_id
+                                  AND x.chunks @> c.idx
+                               OFFSET 0) c
+                        LIMIT 174001) c);
+    next_file := coalesce(next_file, 0);
+    next_xorb := coalesce(next_xorb, 0);
+    chunks := coalesce(chunks, '');
+
+    RETURN NEXT;
+END;
+$$;
+
+
 -- Records that xorbs are advertised today: one row update per xorb and day,
 -- however many responses name the xorb.  Returns the number of these xorbs
 -- that exist: a xorb may have been collected since it was found.

@@ -333,7 +333,7 @@ sub counts {
 	my $m = metrics($t);
 	my $reads = 0;
 
-	$reads += $m->{$_} for grep { /^xet_statements_total\{pool="read"/ }
+	$reads += $m->{$_} for grep { /^xet_statements_total\{pg_pool="read"/ }
 		keys %$m;
 
 	return ($reads, $m->{'xet_plan_cache_total{result="hit"}'});

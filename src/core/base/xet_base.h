@@ -935,4 +935,18 @@ const uint8_t *xet_filename_extension(const uint8_t *name, size_t len,
 uint8_t *xet_filename_header(uint8_t *dst, const uint8_t *name, size_t len);
 
 
+/*
+ * xet_bloom.c: a Bloom filter, a set that may report an element that was never
+ * added, about one in 300 that are looked up, and never misses an element that
+ * was added.  An element is a random number, such as the start of a hash.
+ */
+
+/* Returns the size in bytes of a filter for n elements, at least 8. */
+size_t xet_bloom_size(size_t n);
+
+/* bits has size bytes, a multiple of 8; they are 0 in an empty filter. */
+void xet_bloom_add(uint8_t *bits, size_t size, uint64_t element);
+int xet_bloom_has(const uint8_t *bits, size_t size, uint64_t element);
+
+
 #endif /* _XET_BASE_H_INCLUDED_ */

@@ -47,6 +47,7 @@ typedef struct ngx_http_xet_register_s    ngx_http_xet_register_t;
 typedef struct ngx_http_xet_reconstruct_s ngx_http_xet_reconstruct_t;
 typedef struct ngx_http_xet_ztensor_s     ngx_http_xet_ztensor_t;
 typedef struct ngx_http_xet_hub_s         ngx_http_xet_hub_t;
+typedef struct ngx_http_xet_chunk_filter_s  ngx_http_xet_chunk_filter_t;
 
 /* types that routes define, for the context of a request */
 
@@ -162,6 +163,17 @@ typedef struct {
 } ngx_http_xet_peer_t;
 
 
+/* A cache of responses, see ngx_http_xet_answers.c. */
+
+typedef struct {
+    ngx_shm_zone_t            *zone;           /* NULL: off */
+    ngx_msec_t                 valid;
+    size_t                     most;           /* bytes of a response */
+    ngx_uint_t                 metric;         /* first cell of a metric with
+                                                  NGX_HTTP_XET_LABEL_LOOKUP */
+} ngx_http_xet_cache_t;
+
+
 /* Member types for the kinds of directives.def. */
 
 #define XET_KIND_FLAG   ngx_flag_t
@@ -202,8 +214,8 @@ typedef struct {
     /* derived from token_sign */
     u_char                     grant_key[XET_KEY_LEN];
     ngx_shm_zone_t            *token_cache;
-    ngx_shm_zone_t            *plan_cache;
-    ngx_msec_t                 plan_cache_valid;
+    ngx_http_xet_cache_t       plan_cache;
+    ngx_http_xet_cache_t       chunk_filter;
 
     ngx_array_t               *upload_zones;   /* ngx_http_xet_limit_t * */
 
@@ -370,6 +382,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_signed_t       *store;         /* headers of store requests */
     xet_token_claims_t          *claims;        /* of the token to issue */
     uint64_t                     epoch;         /* see xet.token_epoch() */
+    ngx_http_xet_chunk_filter_t  *chunk_filter;  /* the filters to make */
 
     union {
         ngx_http_xet_xorb_head_t     *xorb_head;
@@ -934,11 +947,19 @@ void ngx_http_xet_zone_drop(ngx_slab_pool_t *shpool, ngx_http_xet_zone_t *z,
 /* Where a response is kept, and from when on it is valid. */
 
 typedef struct {
-    ngx_shm_zone_t             *zone;
-    xet_hash_t                  digest;
-    ngx_msec_t                  asked;         /* time of the look-up */
-    ngx_atomic_uint_t           changes;       /* as of the look-up */
+    const ngx_http_xet_cache_t  *cache;
+    xet_hash_t                   digest;
+    ngx_msec_t                   asked;        /* time of the look-up */
+    ngx_atomic_uint_t            changes;      /* as of the look-up */
 } ngx_http_xet_answer_t;
+
+/*
+ * Reads a response that was found, and may change its bytes, but not its
+ * length.  "valid" is 0 if the response may be out of date.  The mutex of the
+ * zone is held.
+ */
+typedef void (*ngx_http_xet_answer_pt)(void *data, u_char *body, size_t len,
+    ngx_uint_t valid);
 
 
 /* Initializes the zone, as its init handler; zone->data must not be NULL. */
@@ -946,24 +967,33 @@ ngx_int_t ngx_http_xet_answers_init_zone(ngx_shm_zone_t *zone, void *data);
 
 /*
  * Looks up the response with this key, which must contain everything that the
- * response depends on, except the rows of PostgreSQL.  Returns NGX_OK and adds
- * the response to b, which may fail; or NGX_DECLINED, and initializes a for
+ * response depends on, except the rows of PostgreSQL.  Calls use() if there is
+ * one.  Returns NGX_OK if it is valid, else NGX_DECLINED.  Initializes a for
  * ngx_http_xet_answers_add().
  */
 ngx_int_t ngx_http_xet_answers_find(ngx_http_xet_answer_t *a,
-    ngx_shm_zone_t *zone, const u_char *key, size_t len, xet_buf_t *b);
+    const ngx_http_xet_cache_t *cache, const u_char *key, size_t len,
+    ngx_http_xet_answer_pt use, void *data);
 
 /*
  * Adds the response in b, made of rows that were requested after the look-up.
  * Does nothing if these rows may have changed, if the response is larger than
- * NGX_HTTP_XET_ANSWERS_MAX, or if the zone is out of memory.
+ * the cache allows, or if the zone is out of memory.
  */
 void ngx_http_xet_answers_add(ngx_http_xet_answer_t *a, const xet_buf_t *b);
 
-#define NGX_HTTP_XET_ANSWERS_MAX  65536
-
-/* Forgets all responses.  Called when a statement that can change them ends. */
+/*
+ * Forgets all responses of xet_plan_cache.  Called when a statement that can
+ * change them ends.
+ */
 void ngx_http_xet_answers_forget(void);
+
+/* The maximum size of a filter of xet_chunk_filter: 174,000 chunks. */
+#define NGX_HTTP_XET_CHUNK_FILTER_MAX  (256 * 1024)
+
+/* Forgets the response with this key, and about one in 256 of the others. */
+void ngx_http_xet_answers_forget_key(const ngx_http_xet_cache_t *cache,
+    const u_char *key, size_t len);
 
 
 #endif /* _NGX_HTTP_XET_H_INCLUDED_ */

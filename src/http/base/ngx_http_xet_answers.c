@@ -15,7 +15,8 @@
  *     a change when a statement ends that can delete, hide or move something,
  *     whatever its result, and before its client gets a response.  So rows
  *     that were read before or beside such a statement are never used after
- *     its end.
+ *     its end.  A change of one response is counted in one of 256 parts of the
+ *     zone.
  *
  * The zone's mutex protects the nodes.  Threads never take it.
  */
@@ -23,14 +24,16 @@
 #include "ngx_http_xet.h"
 
 
-#define NGX_HTTP_XET_ANSWERS_LAYOUT  6         /* unique among all zones */
+#define NGX_HTTP_XET_ANSWERS_LAYOUT  7         /* unique among all zones */
 #define NGX_HTTP_XET_ANSWERS_DROP    8         /* nodes dropped at once */
 #define NGX_HTTP_XET_ANSWERS_TRIES   4
+#define NGX_HTTP_XET_ANSWERS_PARTS   256
 
 
 typedef struct {
     ngx_http_xet_zone_t        zone;
     ngx_atomic_t               changes;
+    ngx_atomic_t               parts[NGX_HTTP_XET_ANSWERS_PARTS];
 } ngx_http_xet_answers_t;
 
 
@@ -43,11 +46,14 @@ typedef struct {
 } ngx_http_xet_answers_node_t;
 
 
+static ngx_atomic_t *ngx_http_xet_answers_part(ngx_http_xet_answers_t *z,
+    const xet_hash_t *digest);
+static ngx_atomic_uint_t ngx_http_xet_answers_changes(
+    ngx_http_xet_answers_t *z, const xet_hash_t *digest);
 static ngx_uint_t ngx_http_xet_answers_valid(ngx_http_xet_answers_t *z,
     ngx_http_xet_answers_node_t *n, ngx_msec_t valid);
 static ngx_http_xet_answers_node_t *ngx_http_xet_answers_alloc(
-    ngx_slab_pool_t *shpool, ngx_http_xet_answers_t *z, size_t size);
-static ngx_msec_t ngx_http_xet_answers_time(void);
+    const ngx_http_xet_cache_t *cache, size_t size);
 
 
 ngx_int_t
@@ -59,50 +65,58 @@ ngx_http_xet_answers_init_zone(ngx_shm_zone_t *zone, void *data)
 
 
 ngx_int_t
-ngx_http_xet_answers_find(ngx_http_xet_answer_t *a, ngx_shm_zone_t *zone,
-    const u_char *key, size_t len, xet_buf_t *b)
+ngx_http_xet_answers_find(ngx_http_xet_answer_t *a,
+    const ngx_http_xet_cache_t *cache, const u_char *key, size_t len,
+    ngx_http_xet_answer_pt use, void *data)
 {
-    u_char                       *p;
+    ngx_uint_t                    valid;
     ngx_slab_pool_t              *shpool;
     ngx_http_xet_answers_t       *z;
     ngx_http_xet_answers_node_t  *n;
 
-    shpool = ngx_http_xet_zone_pool(zone);
+    shpool = ngx_http_xet_zone_pool(cache->zone);
     z = shpool->data;
 
-    a->zone = zone;
-    a->asked = ngx_current_msec;
-    a->changes = z->changes;
-
     xet_hash_keyed(z->zone.key, key, len, &a->digest);
+
+    a->cache = cache;
+    a->asked = ngx_current_msec;
+    a->changes = ngx_http_xet_answers_changes(z, &a->digest);
+
+    valid = 0;
 
     ngx_shmtx_lock(&shpool->mutex);
 
     n = (ngx_http_xet_answers_node_t *) ngx_http_xet_zone_find(&z->zone,
                                                                &a->digest);
+    if (n) {
+        valid = ngx_http_xet_answers_valid(z, n, cache->valid);
 
-    if (n == NULL
-        || !ngx_http_xet_answers_valid(z, n, ngx_http_xet_answers_time()))
-    {
-        ngx_shmtx_unlock(&shpool->mutex);
-        ngx_http_xet_count_at(PLANS, NGX_HTTP_XET_LOOKUP_MISS, 1);
+        use(data, n->body, n->len, valid);
 
-        return NGX_DECLINED;
+        ngx_http_xet_zone_touch(&z->zone, &n->node);
     }
-
-    p = xet_buf_reserve(b, n->len);
-
-    if (p) {
-        ngx_memcpy(p, n->body, n->len);
-        xet_buf_advance(b, n->len);
-    }
-
-    ngx_http_xet_zone_touch(&z->zone, &n->node);
 
     ngx_shmtx_unlock(&shpool->mutex);
-    ngx_http_xet_count_at(PLANS, NGX_HTTP_XET_LOOKUP_HIT, 1);
 
-    return NGX_OK;
+    return valid ? NGX_OK : NGX_DECLINED;
+}
+
+
+static ngx_atomic_t *
+ngx_http_xet_answers_part(ngx_http_xet_answers_t *z, const xet_hash_t *digest)
+{
+    return &z->parts[digest->bytes[0] % NGX_HTTP_XET_ANSWERS_PARTS];
+}
+
+
+/* The sum changes with each of its counters, since they only increase. */
+
+static ngx_atomic_uint_t
+ngx_http_xet_answers_changes(ngx_http_xet_answers_t *z,
+    const xet_hash_t *digest)
+{
+    return z->changes + *ngx_http_xet_answers_part(z, digest);
 }
 
 
@@ -110,7 +124,8 @@ static ngx_uint_t
 ngx_http_xet_answers_valid(ngx_http_xet_answers_t *z,
     ngx_http_xet_answers_node_t *n, ngx_msec_t valid)
 {
-    return n->changes == z->changes && ngx_current_msec - n->asked < valid;
+    return n->changes == ngx_http_xet_answers_changes(z, &n->node.digest)
+           && ngx_current_msec - n->asked < valid;
 }
 
 
@@ -123,11 +138,11 @@ ngx_http_xet_answers_add(ngx_http_xet_answer_t *a, const xet_buf_t *b)
     ngx_http_xet_answers_t       *z;
     ngx_http_xet_answers_node_t  *n;
 
-    shpool = ngx_http_xet_zone_pool(a->zone);
+    shpool = ngx_http_xet_zone_pool(a->cache->zone);
     z = shpool->data;
 
-    if (a->changes != z->changes || b->size > NGX_HTTP_XET_ANSWERS_MAX
-        || xet_buf_status(b) != XET_OK)
+    if (a->changes != ngx_http_xet_answers_changes(z, &a->digest)
+        || b->size > a->cache->most || xet_buf_status(b) != XET_OK)
     {
         return;
     }
@@ -140,7 +155,7 @@ ngx_http_xet_answers_add(ngx_http_xet_answer_t *a, const xet_buf_t *b)
         ngx_http_xet_zone_drop(shpool, &z->zone, &n->node);
     }
 
-    n = ngx_http_xet_answers_alloc(shpool, z,
+    n = ngx_http_xet_answers_alloc(a->cache,
                              offsetof(ngx_http_xet_answers_node_t, body)
                              + (size_t) b->size);
     if (n == NULL) {
@@ -170,11 +185,15 @@ ngx_http_xet_answers_add(ngx_http_xet_answer_t *a, const xet_buf_t *b)
  */
 
 static ngx_http_xet_answers_node_t *
-ngx_http_xet_answers_alloc(ngx_slab_pool_t *shpool, ngx_http_xet_answers_t *z,
-    size_t size)
+ngx_http_xet_answers_alloc(const ngx_http_xet_cache_t *cache, size_t size)
 {
     ngx_uint_t                    i, k;
+    ngx_slab_pool_t              *shpool;
+    ngx_http_xet_answers_t       *z;
     ngx_http_xet_answers_node_t  *n, *old;
+
+    shpool = ngx_http_xet_zone_pool(cache->zone);
+    z = shpool->data;
 
     for (i = 0; i < NGX_HTTP_XET_ANSWERS_TRIES; i++) {
 
@@ -185,8 +204,7 @@ ngx_http_xet_answers_alloc(ngx_slab_pool_t *shpool, ngx_http_xet_answers_t *z,
 
             if (old == NULL
                 || (i == 0
-                    && ngx_http_xet_answers_valid(z, old,
-                                               ngx_http_xet_answers_time())))
+                    && ngx_http_xet_answers_valid(z, old, cache->valid)))
             {
                 break;
             }
@@ -201,7 +219,7 @@ ngx_http_xet_answers_alloc(ngx_slab_pool_t *shpool, ngx_http_xet_answers_t *z,
         }
 
         if (i == 0) {
-            ngx_http_xet_count_at(PLANS, NGX_HTTP_XET_LOOKUP_FULL, 1);
+            ngx_http_xet_cells[cache->metric + NGX_HTTP_XET_LOOKUP_FULL]++;
         }
     }
 
@@ -217,19 +235,23 @@ ngx_http_xet_answers_forget(void)
 
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
-    if (xmcf->plan_cache) {
-        z = ngx_http_xet_zone_data(xmcf->plan_cache);
+    if (xmcf->plan_cache.zone) {
+        z = ngx_http_xet_zone_data(xmcf->plan_cache.zone);
         (void) ngx_atomic_fetch_add(&z->changes, 1);
     }
 }
 
 
-static ngx_msec_t
-ngx_http_xet_answers_time(void)
+void
+ngx_http_xet_answers_forget_key(const ngx_http_xet_cache_t *cache,
+    const u_char *key, size_t len)
 {
-    ngx_http_xet_main_conf_t  *xmcf;
+    xet_hash_t               digest;
+    ngx_http_xet_answers_t  *z;
 
-    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+    z = ngx_http_xet_zone_data(cache->zone);
 
-    return xmcf->plan_cache_valid;
+    xet_hash_keyed(z->zone.key, key, len, &digest);
+
+    (void) ngx_atomic_fetch_add(ngx_http_xet_answers_part(z, &digest), 1);
 }

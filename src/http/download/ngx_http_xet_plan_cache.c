@@ -20,6 +20,8 @@ static ngx_int_t ngx_http_xet_plan_cache_key(ngx_http_request_t *r,
     const xet_hash_t *file, const xet_range_t *want, xet_plan_kind_t kind,
     ngx_str_t *key);
 static u_char *ngx_http_xet_plan_cache_text(u_char *p, const ngx_str_t *text);
+static void ngx_http_xet_plan_cache_use(void *data, u_char *body, size_t len,
+    ngx_uint_t valid);
 
 
 ngx_int_t
@@ -34,7 +36,7 @@ ngx_http_xet_plan_cache_find(ngx_http_request_t *r, const xet_hash_t *file,
 
     *a = NULL;
 
-    if (xmcf->plan_cache == NULL
+    if (xmcf->plan_cache.zone == NULL
         || ngx_http_xet_plan_cache_key(r, file, want, kind, &key) != NGX_OK)
     {
         return NGX_DECLINED;
@@ -47,11 +49,15 @@ ngx_http_xet_plan_cache_find(ngx_http_request_t *r, const xet_hash_t *file,
 
     xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 0);
 
-    if (ngx_http_xet_answers_find(*a, xmcf->plan_cache, key.data, key.len, &b)
+    if (ngx_http_xet_answers_find(*a, &xmcf->plan_cache, key.data, key.len,
+                                  ngx_http_xet_plan_cache_use, &b)
         != NGX_OK)
     {
+        ngx_http_xet_count_at(PLANS, NGX_HTTP_XET_LOOKUP_MISS, 1);
         return NGX_DECLINED;
     }
+
+    ngx_http_xet_count_at(PLANS, NGX_HTTP_XET_LOOKUP_HIT, 1);
 
     return ngx_http_xet_plan_respond(r, &b);
 }
@@ -113,4 +119,21 @@ ngx_http_xet_plan_cache_text(u_char *p, const ngx_str_t *text)
     xet_put_u64(p, text->len);
 
     return ngx_cpymem(p + 8, text->data, text->len);
+}
+
+
+static void
+ngx_http_xet_plan_cache_use(void *data, u_char *body, size_t len,
+    ngx_uint_t valid)
+{
+    xet_buf_t *b = data;
+
+    u_char  *p;
+
+    p = valid ? xet_buf_reserve(b, len) : NULL;
+
+    if (p) {
+        ngx_memcpy(p, body, len);
+        xet_buf_advance(b, len);
+    }
 }

@@ -102,7 +102,8 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
      *     xmcf->token_keys = NULL;
      *     xmcf->token_sign = NULL;
      *     xmcf->token_cache = NULL;
-     *     xmcf->plan_cache = NULL;
+     *     xmcf->plan_cache = { NULL };
+     *     xmcf->chunk_filter = { NULL };
      *     xmcf->upload_zones = NULL;
      *     xmcf->peers = NULL;
      *     xmcf->metrics_zone = NULL;

@@ -638,23 +638,29 @@ ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* xet_plan_cache zone=name:size [valid=time]; */
+/*
+ * xet_plan_cache zone=name:size [valid=time];
+ * xet_chunk_filter zone=name:size [valid=time];
+ *
+ * cmd->post has the defaults.
+ */
 
 char *
-ngx_http_xet_conf_plan_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_xet_conf_answers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_xet_main_conf_t *xmcf = conf;
+    ngx_int_t              valid;
+    ngx_str_t             *value, s;
+    ngx_http_xet_cache_t  *cache;
 
-    ngx_int_t        valid;
-    ngx_str_t       *value, s;
-    ngx_shm_zone_t  *zone;
+    cache = (ngx_http_xet_cache_t *) ((char *) conf + cmd->offset);
 
-    if (xmcf->plan_cache) {
+    if (cache->zone) {
         return "is duplicate";
     }
 
+    *cache = *(ngx_http_xet_cache_t *) cmd->post;
+
     value = cf->args->elts;
-    valid = 2000;
 
     if (cf->args->nelts == 3) {
         valid = ngx_http_xet_param(&value[2], "valid", &s)
@@ -664,18 +670,17 @@ ngx_http_xet_conf_plan_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             return ngx_http_xet_param_invalid(cf, &value[2],
                                               "\"valid=time\", 100ms to 1h");
         }
+
+        cache->valid = (ngx_msec_t) valid;
     }
 
-    zone = ngx_http_xet_conf_zone(cf, &value[1]);
-    if (zone == NULL) {
+    cache->zone = ngx_http_xet_conf_zone(cf, &value[1]);
+    if (cache->zone == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    zone->init = ngx_http_xet_answers_init_zone;
-    zone->data = zone;
-
-    xmcf->plan_cache = zone;
-    xmcf->plan_cache_valid = (ngx_msec_t) valid;
+    cache->zone->init = ngx_http_xet_answers_init_zone;
+    cache->zone->data = cache->zone;
 
     return NGX_CONF_OK;
 }

@@ -101,6 +101,16 @@ static ngx_conf_enum_t  ngx_http_xet_status_forms[] = {
 };
 
 
+static ngx_http_xet_cache_t  ngx_http_xet_plan_defaults = {
+    NULL, 2000, 64 * 1024, NGX_HTTP_XET_M_PLANS
+};
+
+
+static ngx_http_xet_cache_t  ngx_http_xet_filter_defaults = {
+    NULL, 30000, NGX_HTTP_XET_CHUNK_FILTER_MAX, NGX_HTTP_XET_M_FILTERS
+};
+
+
 static ngx_http_xet_mount_t  ngx_http_xet_api_mount = {
     offsetof(ngx_http_xet_main_conf_t, api), 1, ngx_http_xet_api_handler
 };
@@ -245,10 +255,17 @@ static ngx_command_t  ngx_http_xet_commands[] = {
 
     { ngx_string("xet_plan_cache"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
-      ngx_http_xet_conf_plan_cache,
+      ngx_http_xet_conf_answers,
       NGX_HTTP_MAIN_CONF_OFFSET,
-      0,
-      NULL },
+      offsetof(ngx_http_xet_main_conf_t, plan_cache),
+      &ngx_http_xet_plan_defaults },
+
+    { ngx_string("xet_chunk_filter"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
+      ngx_http_xet_conf_answers,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_xet_main_conf_t, chunk_filter),
+      &ngx_http_xet_filter_defaults },
 
     { ngx_string("xet_upload_zone"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE3|NGX_CONF_TAKE4,

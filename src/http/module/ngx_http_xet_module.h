@@ -240,7 +240,7 @@ char *ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-char *ngx_http_xet_conf_plan_cache(ngx_conf_t *cf, ngx_command_t *cmd,
+char *ngx_http_xet_conf_answers(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_token_epoch(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

@@ -419,6 +419,27 @@ ngx_int_t ngx_http_xet_query_chunk_find_xorbs(ngx_http_xet_query_t *q,
 
 
 /*
+ * ngx_http_xet_chunk_filter.c: the filters of xet_chunk_filter, which know the
+ * chunks that a caller may see.
+ */
+
+/*
+ * Looks up a chunk.  Returns NGX_DECLINED if the caller can see no chunk with
+ * this hash.  Otherwise calls done(), maybe after reading filters, to ask
+ * PostgreSQL.  Returns NGX_AGAIN if the request waits; else the result of
+ * done(), or an error status.
+ */
+ngx_int_t ngx_http_xet_chunk_filter(ngx_http_request_t *r,
+    const xet_hash_t *chunk, ngx_int_t (*done)(ngx_http_request_t *r));
+
+/*
+ * Called after an upload of the request has committed, before its response:
+ * the caller can see more chunks than before.
+ */
+void ngx_http_xet_chunk_filter_forget(ngx_http_request_t *r);
+
+
+/*
  * A byte limit of a repo or of a subject.  A statement that would exceed a
  * limit is rejected, and ngx_http_xet_query_quota_over() returns that limit.
  */

@@ -46,6 +46,7 @@ struct ngx_http_xet_chunk_s {
 };
 
 
+static ngx_int_t ngx_http_xet_chunk_ask(ngx_http_request_t *r);
 static void ngx_http_xet_chunk_cleanup(void *data);
 static void ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_chunk_answer(ngx_http_request_t *r);
@@ -85,11 +86,28 @@ ngx_http_xet_chunk_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     ctx->route.chunk = chunk;
 
+    rc = ngx_http_xet_chunk_filter(r, &ctx->hash, ngx_http_xet_chunk_ask);
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_xet_chunk_missing(r);
+    }
+
+    return (rc == NGX_AGAIN) ? ngx_http_xet_query_wait(r, rc) : rc;
+}
+
+
+/* Returns NGX_AGAIN, or the result of sending an error. */
+
+static ngx_int_t
+ngx_http_xet_chunk_ask(ngx_http_request_t *r)
+{
+    ngx_int_t  rc;
+
     rc = ngx_http_xet_query(r, chunk_find, ngx_http_xet_chunk_queried,
-                            .chunk = &ctx->hash,
+                            .chunk = &ngx_http_xet_ctx_of(r)->hash,
                             .wide = ngx_http_xet_dedup_wide(r));
 
-    return ngx_http_xet_query_wait(r, rc);
+    return ngx_http_xet_query_asked(r, rc);
 }
 
 

@@ -900,6 +900,8 @@ ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
     u_char        *sqlstate;
     xet_status_t   status;
 
+    ngx_http_xet_chunk_filter_forget(r);
+
     sqlstate = ngx_http_xet_ctx_of(r)->reg->query->sqlstate;
     status = XET_INTERNAL;
 
