@@ -1075,7 +1075,7 @@ BEGIN
                                 WHERE c.xorb_id = x.xorb_id
                                   AND x.chunks @> c.idx
                                OFFSET 0) c
-                        LIMIT 174001) c);
+                        LIMIT 170001) c);
     next_file := coalesce(next_file, 0);
     next_xorb := coalesce(next_xorb, 0);
     chunks := coalesce(chunks, '');

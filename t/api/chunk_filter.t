@@ -102,12 +102,34 @@ my $seed = 0;
 {
 	my $file = upload($t, 'a/a@ann');
 	my $chunk = $file->{xorbs}[0]{chunks}[0]{hash};
+	my @filled;
 
 	is(query($chunk, 'a/a@ann'), 200, "own upload, $_") for 1 .. 8;
 
 	warm('a/a@ann');
 	is(query($chunk, 'a/a@ann'), 200, "own upload, with a filter, $_")
 		for 1 .. 4;
+
+	# a filter stays in use after uploads: it gets their chunks
+
+	for my $round (1 .. 8) {
+		my $next = upload($t, 'a/a@ann');
+
+		is(query($_->{chunks}[0]{hash}, 'a/a@ann'), 200,
+			"added to the filters, $round")
+			for $next->{xorbs}[0];
+
+		my ($asked, $hits) = counts($t);
+
+		query(random(), 'a/a@ann') for 1 .. 4;
+
+		my ($asked2, $hits2) = counts($t);
+
+		push @filled, $hits2 - $hits;
+	}
+
+	cmp_ok((grep { $_ >= 3 } @filled), '>=', 6,
+		"used after uploads: @filled");
 
 	warm('a/a@eve');
 	is(query($chunk, 'a/a@eve'), 200, "the repo's, $_") for 1 .. 4;

@@ -955,11 +955,11 @@ typedef struct {
 
 /*
  * Reads a response that was found, and may change its bytes, but not its
- * length.  "valid" is 0 if the response may be out of date.  The mutex of the
- * zone is held.
+ * length.  "valid" is 0 if the response may be out of date.  Returns whether
+ * the caller can use the response.  The mutex of the zone is held.
  */
-typedef void (*ngx_http_xet_answer_pt)(void *data, u_char *body, size_t len,
-    ngx_uint_t valid);
+typedef ngx_uint_t (*ngx_http_xet_answer_pt)(void *data, u_char *body,
+    size_t len, ngx_uint_t valid);
 
 
 /* Initializes the zone, as its init handler; zone->data must not be NULL. */
@@ -968,8 +968,8 @@ ngx_int_t ngx_http_xet_answers_init_zone(ngx_shm_zone_t *zone, void *data);
 /*
  * Looks up the response with this key, which must contain everything that the
  * response depends on, except the rows of PostgreSQL.  Calls use() if there is
- * one.  Returns NGX_OK if it is valid, else NGX_DECLINED.  Initializes a for
- * ngx_http_xet_answers_add().
+ * one.  Returns NGX_OK if use() returned 1, else NGX_DECLINED.  Initializes a
+ * for ngx_http_xet_answers_add().
  */
 ngx_int_t ngx_http_xet_answers_find(ngx_http_xet_answer_t *a,
     const ngx_http_xet_cache_t *cache, const u_char *key, size_t len,
@@ -988,12 +988,17 @@ void ngx_http_xet_answers_add(ngx_http_xet_answer_t *a, const xet_buf_t *b);
  */
 void ngx_http_xet_answers_forget(void);
 
-/* The maximum size of a filter of xet_chunk_filter: 174,000 chunks. */
+/* The maximum size of a filter of xet_chunk_filter: 170,000 chunks. */
 #define NGX_HTTP_XET_CHUNK_FILTER_MAX  (256 * 1024)
 
-/* Forgets the response with this key, and about one in 256 of the others. */
-void ngx_http_xet_answers_forget_key(const ngx_http_xet_cache_t *cache,
-    const u_char *key, size_t len);
+/*
+ * Called after a change of the response with this key.  If it was valid, use()
+ * changes it, and it stays valid if use() returns 1.  Otherwise it is
+ * forgotten, and so are rows that are being read for it.  About one in 256 of
+ * the other responses is forgotten, too.
+ */
+void ngx_http_xet_answers_change(const ngx_http_xet_cache_t *cache,
+    const u_char *key, size_t len, ngx_http_xet_answer_pt use, void *data);
 
 
 #endif /* _NGX_HTTP_XET_H_INCLUDED_ */

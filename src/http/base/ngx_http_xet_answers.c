@@ -69,7 +69,7 @@ ngx_http_xet_answers_find(ngx_http_xet_answer_t *a,
     const ngx_http_xet_cache_t *cache, const u_char *key, size_t len,
     ngx_http_xet_answer_pt use, void *data)
 {
-    ngx_uint_t                    valid;
+    ngx_uint_t                    used;
     ngx_slab_pool_t              *shpool;
     ngx_http_xet_answers_t       *z;
     ngx_http_xet_answers_node_t  *n;
@@ -83,23 +83,22 @@ ngx_http_xet_answers_find(ngx_http_xet_answer_t *a,
     a->asked = ngx_current_msec;
     a->changes = ngx_http_xet_answers_changes(z, &a->digest);
 
-    valid = 0;
+    used = 0;
 
     ngx_shmtx_lock(&shpool->mutex);
 
     n = (ngx_http_xet_answers_node_t *) ngx_http_xet_zone_find(&z->zone,
                                                                &a->digest);
     if (n) {
-        valid = ngx_http_xet_answers_valid(z, n, cache->valid);
-
-        use(data, n->body, n->len, valid);
+        used = use(data, n->body, n->len,
+                   ngx_http_xet_answers_valid(z, n, cache->valid));
 
         ngx_http_xet_zone_touch(&z->zone, &n->node);
     }
 
     ngx_shmtx_unlock(&shpool->mutex);
 
-    return valid ? NGX_OK : NGX_DECLINED;
+    return used ? NGX_OK : NGX_DECLINED;
 }
 
 
@@ -243,15 +242,33 @@ ngx_http_xet_answers_forget(void)
 
 
 void
-ngx_http_xet_answers_forget_key(const ngx_http_xet_cache_t *cache,
-    const u_char *key, size_t len)
+ngx_http_xet_answers_change(const ngx_http_xet_cache_t *cache,
+    const u_char *key, size_t len, ngx_http_xet_answer_pt use, void *data)
 {
-    xet_hash_t               digest;
-    ngx_http_xet_answers_t  *z;
+    xet_hash_t                    digest;
+    ngx_uint_t                    valid;
+    ngx_slab_pool_t              *shpool;
+    ngx_http_xet_answers_t       *z;
+    ngx_http_xet_answers_node_t  *n;
 
-    z = ngx_http_xet_zone_data(cache->zone);
+    shpool = ngx_http_xet_zone_pool(cache->zone);
+    z = shpool->data;
 
     xet_hash_keyed(z->zone.key, key, len, &digest);
 
+    ngx_shmtx_lock(&shpool->mutex);
+
+    n = (ngx_http_xet_answers_node_t *) ngx_http_xet_zone_find(&z->zone,
+                                                               &digest);
+
+    valid = n && ngx_http_xet_answers_valid(z, n, cache->valid)
+            && use(data, n->body, n->len, 1);
+
     (void) ngx_atomic_fetch_add(ngx_http_xet_answers_part(z, &digest), 1);
+
+    if (valid) {
+        n->changes = ngx_http_xet_answers_changes(z, &digest);
+    }
+
+    ngx_shmtx_unlock(&shpool->mutex);
 }

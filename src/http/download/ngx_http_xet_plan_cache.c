@@ -20,8 +20,8 @@ static ngx_int_t ngx_http_xet_plan_cache_key(ngx_http_request_t *r,
     const xet_hash_t *file, const xet_range_t *want, xet_plan_kind_t kind,
     ngx_str_t *key);
 static u_char *ngx_http_xet_plan_cache_text(u_char *p, const ngx_str_t *text);
-static void ngx_http_xet_plan_cache_use(void *data, u_char *body, size_t len,
-    ngx_uint_t valid);
+static ngx_uint_t ngx_http_xet_plan_cache_use(void *data, u_char *body,
+    size_t len, ngx_uint_t valid);
 
 
 ngx_int_t
@@ -122,7 +122,7 @@ ngx_http_xet_plan_cache_text(u_char *p, const ngx_str_t *text)
 }
 
 
-static void
+static ngx_uint_t
 ngx_http_xet_plan_cache_use(void *data, u_char *body, size_t len,
     ngx_uint_t valid)
 {
@@ -136,4 +136,6 @@ ngx_http_xet_plan_cache_use(void *data, u_char *body, size_t len,
         ngx_memcpy(p, body, len);
         xet_buf_advance(b, len);
     }
+
+    return valid;
 }

@@ -23,6 +23,7 @@ static void ngx_http_xet_array_none(ngx_http_xet_array_t *a, uint32_t type,
 static void ngx_http_xet_array_header(ngx_http_xet_array_t *a, uint32_t type,
     u_char *p, ngx_uint_t n);
 static void ngx_http_xet_put_be32(void *dst, uint32_t v);
+static uint32_t ngx_http_xet_get_be32(const u_char *p);
 static void ngx_http_xet_put_be64(void *dst, uint64_t v);
 
 
@@ -214,6 +215,28 @@ ngx_http_xet_array_header(ngx_http_xet_array_t *a, uint32_t type, u_char *p,
 }
 
 
+const u_char *
+ngx_http_xet_array_next(const ngx_http_xet_array_t *a, const u_char *last,
+    size_t *len)
+{
+    const u_char  *p;
+
+    if (a->start == NULL) {
+        return NULL;
+    }
+
+    p = last ? last + *len : a->start + NGX_HTTP_XET_ARRAY_HEADER;
+
+    if (p == a->pos) {
+        return NULL;
+    }
+
+    *len = ngx_http_xet_get_be32(p);
+
+    return p + 4;
+}
+
+
 ngx_uint_t
 ngx_http_xet_array_take(ngx_http_xet_array_t *a, uint32_t type, ngx_uint_t n,
     const char **value, int *length)
@@ -315,6 +338,17 @@ ngx_http_xet_put_be32(void *dst, uint32_t v)
     v = htobe32(v);
 
     ngx_memcpy(dst, &v, sizeof(v));
+}
+
+
+static uint32_t
+ngx_http_xet_get_be32(const u_char *p)
+{
+    uint32_t  v;
+
+    ngx_memcpy(&v, p, 4);
+
+    return ntohl(v);
 }
 
 

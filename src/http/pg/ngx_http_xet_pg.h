@@ -86,6 +86,14 @@ ngx_uint_t ngx_http_xet_array_left(ngx_http_xet_array_t *a);
 void ngx_http_xet_array_value(ngx_http_xet_array_t *a, uint32_t type,
     const char **value, int *length);
 
+/*
+ * Returns the element after last, or the first if last is NULL, and sets *len
+ * to its length; returns NULL after the last element.  *len is unchanged since
+ * the previous call.  The array has no NULL elements.
+ */
+const u_char *ngx_http_xet_array_next(const ngx_http_xet_array_t *a,
+    const u_char *last, size_t *len);
+
 #define NGX_HTTP_XET_PARAMS_MAX  24
 
 

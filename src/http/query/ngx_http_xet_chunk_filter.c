@@ -7,9 +7,9 @@
  * chunk, the caller gets a miss.  If one has it, PostgreSQL is asked, so a
  * filter never shows a chunk: an old filter, after a deletion or a loss of
  * rights, only costs a statement.  A chunk that became visible after a filter
- * was read is a miss for "valid" at most, which costs an upload; for the
- * uploads of a caller through this server, the filters of the repo and the
- * subject are forgotten.  A chunk of others is in no filter of the caller, so
+ * was read is a miss for "valid" at most, which costs an upload; the uploads of
+ * a caller through this server are added to the filters of the repo and the
+ * subject.  A chunk of others is in no filter of the caller, so
  * it is answered like a chunk that nobody has, in the same time.
  *
  *     asked without a filter -> 16 queries, or one for 128 chunks of the last
@@ -27,10 +27,12 @@
 #include "ngx_http_xet_query.h"
 
 
-#define NGX_HTTP_XET_CHUNK_FILTER_CHUNKS  174000
+#define NGX_HTTP_XET_CHUNK_FILTER_CHUNKS  170000
 #define NGX_HTTP_XET_CHUNK_FILTER_HEAD    8
 #define NGX_HTTP_XET_CHUNK_FILTER_ASKS    16
 #define NGX_HTTP_XET_CHUNK_FILTER_RATIO   128
+#define NGX_HTTP_XET_CHUNK_FILTER_ROOM    2048  /* chunks that can be added */
+#define NGX_HTTP_XET_CHUNK_FILTER_DENSE   9     /* least bits of a chunk */
 
 
 /* Same numbers as in xet.chunk_scope(). */
@@ -59,6 +61,14 @@ typedef struct {
 } ngx_http_xet_chunk_scope_t;
 
 
+/* Chunks that an upload has added, see ngx_http_xet_chunk_filter_add(). */
+
+typedef struct {
+    const u_char                 *hashes;
+    const ngx_http_xet_array_t   *chunks;
+} ngx_http_xet_chunk_news_t;
+
+
 struct ngx_http_xet_chunk_filter_s {
     ngx_http_xet_chunk_scope_t    scopes[NGX_HTTP_XET_CHUNK_SCOPES];
     ngx_uint_t                    n;
@@ -76,11 +86,13 @@ struct ngx_http_xet_chunk_filter_s {
 };
 
 
+static ngx_uint_t ngx_http_xet_chunk_filter_news(void *data, u_char *body,
+    size_t len, ngx_uint_t valid);
 static ngx_uint_t ngx_http_xet_chunk_filter_scopes(ngx_http_request_t *r,
     ngx_http_xet_chunk_scope_e *scopes);
 static ngx_int_t ngx_http_xet_chunk_filter_key(ngx_http_request_t *r,
     ngx_http_xet_chunk_scope_e scope, ngx_str_t *key);
-static void ngx_http_xet_chunk_filter_use(void *data, u_char *body,
+static ngx_uint_t ngx_http_xet_chunk_filter_use(void *data, u_char *body,
     size_t len, ngx_uint_t valid);
 static void ngx_http_xet_chunk_filter_first(ngx_http_request_t *r,
     ngx_http_xet_chunk_scope_t *s);
@@ -171,11 +183,13 @@ ngx_http_xet_chunk_filter(ngx_http_request_t *r, const xet_hash_t *chunk,
 
 
 void
-ngx_http_xet_chunk_filter_forget(ngx_http_request_t *r)
+ngx_http_xet_chunk_filter_add(ngx_http_request_t *r, ngx_uint_t xorb,
+    const u_char *hashes, const ngx_http_xet_array_t *chunks)
 {
     ngx_str_t                    key;
     ngx_uint_t                   i, n;
     ngx_http_xet_main_conf_t    *xmcf;
+    ngx_http_xet_chunk_news_t    news;
     ngx_http_xet_chunk_scope_e   scopes[NGX_HTTP_XET_CHUNK_SCOPES];
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
@@ -184,16 +198,75 @@ ngx_http_xet_chunk_filter_forget(ngx_http_request_t *r)
         return;
     }
 
+    news.hashes = hashes;
+    news.chunks = chunks;
+
     n = ngx_http_xet_chunk_filter_scopes(r, scopes);
 
     for (i = 0; i < n; i++) {
 
-        if (scopes[i] < NGX_HTTP_XET_CHUNK_PUBLIC
-            && ngx_http_xet_chunk_filter_key(r, scopes[i], &key) == NGX_OK)
+        if (scopes[i] >= NGX_HTTP_XET_CHUNK_PUBLIC
+            || scopes[i] == (xorb ? NGX_HTTP_XET_CHUNK_FILES
+                                  : NGX_HTTP_XET_CHUNK_XORBS))
         {
-            ngx_http_xet_answers_forget_key(&xmcf->chunk_filter, key.data,
-                                            key.len);
+            continue;
         }
+
+        if (ngx_http_xet_chunk_filter_key(r, scopes[i], &key) == NGX_OK) {
+            ngx_http_xet_answers_change(&xmcf->chunk_filter, key.data, key.len,
+                                        ngx_http_xet_chunk_filter_news, &news);
+        }
+    }
+}
+
+
+/* Adds chunks to a filter, unless it has no bits, or too few. */
+
+static ngx_uint_t
+ngx_http_xet_chunk_filter_news(void *data, u_char *body, size_t len,
+    ngx_uint_t valid)
+{
+    ngx_http_xet_chunk_news_t *news = data;
+
+    size_t         size, element;
+    uint32_t       i;
+    uint64_t       n;
+    const u_char  *p, *chunk;
+
+    size = len - NGX_HTTP_XET_CHUNK_FILTER_HEAD;
+
+    if (news->chunks == NULL || news->chunks->failed || size == 0) {
+        return 0;
+    }
+
+    n = (uint64_t) xet_get_u32(body) + news->chunks->n;
+
+    if (n * NGX_HTTP_XET_CHUNK_FILTER_DENSE > size * 8) {
+        return 0;
+    }
+
+    xet_put_u32(body, (uint32_t) n);
+
+    body += NGX_HTTP_XET_CHUNK_FILTER_HEAD;
+
+    p = NULL;
+
+    for ( ;; ) {
+        p = ngx_http_xet_array_next(news->chunks, p, &element);
+
+        if (p == NULL) {
+            return 1;
+        }
+
+        if (news->hashes) {
+            ngx_memcpy(&i, p, 4);
+            chunk = news->hashes + (size_t) ntohl(i) * XET_HASH_LEN;
+
+        } else {
+            chunk = p;
+        }
+
+        xet_bloom_add(body, size, xet_get_u64(chunk));
     }
 }
 
@@ -274,7 +347,7 @@ ngx_http_xet_chunk_filter_key(ngx_http_request_t *r,
 
 /* Looks the chunk up, or counts the query. */
 
-static void
+static ngx_uint_t
 ngx_http_xet_chunk_filter_use(void *data, u_char *body, size_t len,
     ngx_uint_t valid)
 {
@@ -292,11 +365,11 @@ ngx_http_xet_chunk_filter_use(void *data, u_char *body, size_t len,
         s->known = 1;
         s->found = (xet_bloom_has(body + NGX_HTTP_XET_CHUNK_FILTER_HEAD, size,
                                   s->chunk) != 0);
-        return;
+        return 1;
     }
 
     if (valid && n) {
-        return;
+        return 0;
     }
 
     asks = xet_get_u32(body + 4) + 1;
@@ -309,6 +382,8 @@ ngx_http_xet_chunk_filter_use(void *data, u_char *body, size_t len,
     }
 
     xet_put_u32(body + 4, asks);
+
+    return 0;
 }
 
 
@@ -463,7 +538,8 @@ ngx_http_xet_chunk_filter_job(void *data, ngx_log_t *log)
     xet_buf_node_t  *node;
 
     n = (size_t) (f->chunks.size / 8);
-    size = (n > NGX_HTTP_XET_CHUNK_FILTER_CHUNKS) ? 0 : xet_bloom_size(n);
+    size = (n > NGX_HTTP_XET_CHUNK_FILTER_CHUNKS) ? 0
+           : xet_bloom_size(n + NGX_HTTP_XET_CHUNK_FILTER_ROOM);
 
     p = xet_buf_reserve(&f->buf, NGX_HTTP_XET_CHUNK_FILTER_HEAD + size);
     if (p == NULL) {

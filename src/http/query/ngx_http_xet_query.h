@@ -433,10 +433,13 @@ ngx_int_t ngx_http_xet_chunk_filter(ngx_http_request_t *r,
     const xet_hash_t *chunk, ngx_int_t (*done)(ngx_http_request_t *r));
 
 /*
- * Called after an upload of the request has committed, before its response:
- * the caller can see more chunks than before.
+ * Adds chunks that the caller can see since an upload, before its response.
+ * "chunks" has hashes; or if "hashes" is not NULL, numbers of these hashes.  If
+ * "chunks" is NULL, forgets the filters of the caller.  If "xorb" is set, the
+ * upload is a xorb, otherwise files.
  */
-void ngx_http_xet_chunk_filter_forget(ngx_http_request_t *r);
+void ngx_http_xet_chunk_filter_add(ngx_http_request_t *r, ngx_uint_t xorb,
+    const u_char *hashes, const ngx_http_xet_array_t *chunks);
 
 
 /*

@@ -897,12 +897,18 @@ ngx_http_xet_register_staged(ngx_http_request_t *r, ngx_int_t rc)
 static void
 ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
 {
-    u_char        *sqlstate;
-    xet_status_t   status;
+    u_char                   *sqlstate;
+    xet_status_t              status;
+    ngx_http_xet_register_t  *reg;
 
-    ngx_http_xet_chunk_filter_forget(r);
+    reg = ngx_http_xet_ctx_of(r)->reg;
 
-    sqlstate = ngx_http_xet_ctx_of(r)->reg->query->sqlstate;
+    /* the chunks of staged batches are gone */
+
+    ngx_http_xet_chunk_filter_add(r, 0, NULL,
+                                  reg->batch.seq ? NULL
+                                                 : &reg->batch.columns.chunks);
+    sqlstate = reg->query->sqlstate;
     status = XET_INTERNAL;
 
     if (ngx_strcmp(sqlstate, "XT001") == 0) {

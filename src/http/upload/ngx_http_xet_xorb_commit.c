@@ -335,7 +335,8 @@ ngx_http_xet_xorb_commit_ours(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
         commit->retried = 1;
     }
 
-    ngx_http_xet_chunk_filter_forget(r);
+    ngx_http_xet_chunk_filter_add(r, 1, commit->info->hashes,
+                                  commit->eligible);
 
     if (rc != NGX_OK && rc != NGX_DECLINED) {
 
