@@ -232,6 +232,8 @@ my $seed = 0;
 		$t->auth('read', 'd/d@dan'));
 
 	ok(wait_for(30, sub { $t->pg_blocked() > 0 }), 'a filter is read');
+	is(query(random(), 'd/d@dan'), 404, "meanwhile, $_") for 1 .. 40;
+	is($t->pg_blocked(), 1, 'only one request reads it');
 
 	$chunk = upload($t, 'd/d@dan')->{xorbs}[0]{chunks}[0]{hash};
 
@@ -258,8 +260,8 @@ my $seed = 0;
 	is(query(random(), 'e/e@eli'), 404, "no filter, $_") for 1 .. 40;
 	is(query($chunk, 'e/e@eli'), 200, 'no filter: found');
 	$t->sql($function);
-	warm('e/e@eli');
-	is(query($chunk, 'e/e@eli'), 200, 'a filter again: found');
+	warm('e/g@gus');
+	is(query($chunk, 'e/g@gus'), 404, 'a filter again: another caller');
 }
 
 # --------------------------------------------------------------------------
@@ -334,6 +336,32 @@ EOF
 	$t->sql("UPDATE xet.repos SET public = true WHERE name LIKE 'many/%'",
 		%session);
 	is(scope(4, ''), 1500, 'public files');
+
+	# a public file uses one chunk of a xorb; the other one stays hidden
+
+	$t->sql(<<'EOF');
+INSERT INTO xet.xorbs (hash, chunk_count, raw_size, stored_size, chunk_hashes,
+                       raw_ends, stored_ends)
+SELECT sha256('part'), 2, 2000, 2000, sha256('p0') || sha256('p1'),
+       xet.le4(1000) || xet.le4(2000), xet.le4(1000) || xet.le4(2000);
+INSERT INTO xet.chunks (hash, xorb_id, idx)
+SELECT sha256(('p' || n)::bytea), x.id, n
+  FROM generate_series(0, 1) n
+  JOIN xet.xorbs x ON x.hash = sha256('part');
+INSERT INTO xet.files (hash, size, term_count, packed)
+VALUES (sha256('part'), 0, 0, ''::bytea);
+INSERT INTO xet.file_xorbs (file_id, xorb_id, chunks)
+SELECT f.id, x.id, '{[1,2)}'
+  FROM xet.xorbs x, xet.files f
+ WHERE x.hash = sha256('part') AND f.hash = x.hash;
+INSERT INTO xet.repo_files (repo_id, file_id)
+SELECT r.id, f.id
+  FROM xet.files f, xet.repos r
+ WHERE f.hash = sha256('part') AND r.name = 'many/1';
+EOF
+	is(scope(4, ''), 1501, 'one chunk more');
+	is(scope(3, 'many/1'), 1501, 'one chunk more in the repo');
+	is(scope(2, 'many/1'), 1100, 'none of a received xorb');
 	is(scope(0, '', 'true'), $t->sql('SELECT count(*) FROM xet.chunks'),
 		'the store');
 

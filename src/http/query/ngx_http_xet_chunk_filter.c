@@ -17,9 +17,10 @@
  *     (thread: makes the filter) -> kept in the zone; then the query is asked
  *
  * Filters are responses of ngx_http_xet_answers.c: the number of chunks, the
- * number of queries without a filter, and the bits.  Before the first filter of
- * a scope, there are no bits.  A scope with too many chunks has no bits either,
- * and is read again after "valid".
+ * number of queries without a filter, the time until which another request
+ * makes the filter, and the bits.  Before the first filter of a scope, there
+ * are no bits.  A scope with too many chunks has no bits either, and is read
+ * again after "valid"; a scope whose rows can't be read, after a minute.
  */
 
 #include "ngx_http_xet.h"
@@ -28,9 +29,10 @@
 
 
 #define NGX_HTTP_XET_CHUNK_FILTER_CHUNKS  170000
-#define NGX_HTTP_XET_CHUNK_FILTER_HEAD    8
+#define NGX_HTTP_XET_CHUNK_FILTER_HEAD    16
 #define NGX_HTTP_XET_CHUNK_FILTER_ASKS    16
 #define NGX_HTTP_XET_CHUNK_FILTER_RATIO   128
+#define NGX_HTTP_XET_CHUNK_FILTER_LEASE   60000
 #define NGX_HTTP_XET_CHUNK_FILTER_ROOM    2048  /* chunks that can be added */
 #define NGX_HTTP_XET_CHUNK_FILTER_DENSE   9     /* least bits of a chunk */
 
@@ -107,6 +109,8 @@ static ngx_int_t ngx_http_xet_chunk_filter_row(ngx_http_request_t *r,
     ngx_http_xet_chunk_filter_t *f);
 static void ngx_http_xet_chunk_filter_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_chunk_filter_made(ngx_http_request_t *r, void *data);
+static ngx_uint_t ngx_http_xet_chunk_filter_ended(void *data, u_char *body,
+    size_t len, ngx_uint_t valid);
 static void ngx_http_xet_chunk_filter_end(ngx_http_request_t *r,
     ngx_int_t rc);
 
@@ -235,7 +239,11 @@ ngx_http_xet_chunk_filter_news(void *data, u_char *body, size_t len,
 
     size = len - NGX_HTTP_XET_CHUNK_FILTER_HEAD;
 
-    if (news->chunks == NULL || news->chunks->failed || size == 0) {
+    if (size == 0) {
+        return 1;
+    }
+
+    if (news->chunks == NULL || news->chunks->failed) {
         return 0;
     }
 
@@ -372,6 +380,10 @@ ngx_http_xet_chunk_filter_use(void *data, u_char *body, size_t len,
         return 0;
     }
 
+    if (ngx_current_msec < xet_get_u64(body + 8)) {
+        return 0;
+    }
+
     asks = xet_get_u32(body + 4) + 1;
 
     if (asks >= NGX_HTTP_XET_CHUNK_FILTER_ASKS
@@ -379,6 +391,9 @@ ngx_http_xet_chunk_filter_use(void *data, u_char *body, size_t len,
     {
         s->due = 1;
         asks = 0;
+
+        xet_put_u64(body + 8,
+                    ngx_current_msec + NGX_HTTP_XET_CHUNK_FILTER_LEASE);
     }
 
     xet_put_u32(body + 4, asks);
@@ -404,6 +419,7 @@ ngx_http_xet_chunk_filter_first(ngx_http_request_t *r,
     if (p) {
         xet_put_u32(p, 0);
         xet_put_u32(p + 4, 1);
+        xet_put_u64(p + 8, 0);
         xet_buf_advance(&b, NGX_HTTP_XET_CHUNK_FILTER_HEAD);
 
         ngx_http_xet_answers_add(&s->answer, &b);
@@ -548,6 +564,7 @@ ngx_http_xet_chunk_filter_job(void *data, ngx_log_t *log)
 
     xet_put_u32(p, (uint32_t) n);
     xet_put_u32(p + 4, 0);
+    xet_put_u64(p + 8, 0);
 
     ngx_memzero(p + NGX_HTTP_XET_CHUNK_FILTER_HEAD, size);
 
@@ -567,13 +584,40 @@ ngx_http_xet_chunk_filter_made(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_chunk_filter_t *f = data;
 
+    ngx_str_t                     key;
+    ngx_http_xet_answer_t         answer;
+    ngx_http_xet_main_conf_t     *xmcf;
+    ngx_http_xet_chunk_scope_t   *s;
+
+    s = &f->scopes[f->i];
+
     if (xet_buf_status(&f->chunks) == XET_OK && f->buf.size) {
-        ngx_http_xet_answers_add(&f->scopes[f->i].answer, &f->buf);
+        ngx_http_xet_answers_add(&s->answer, &f->buf);
+    }
+
+    /* not kept after a change in the meantime: another request may try */
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    if (ngx_http_xet_chunk_filter_key(r, s->scope, &key) == NGX_OK) {
+        (void) ngx_http_xet_answers_find(&answer, &xmcf->chunk_filter,
+                                         key.data, key.len,
+                                         ngx_http_xet_chunk_filter_ended, s);
     }
 
     f->i++;
 
     ngx_http_xet_chunk_filter_end(r, ngx_http_xet_chunk_filter_next(r, f));
+}
+
+
+static ngx_uint_t
+ngx_http_xet_chunk_filter_ended(void *data, u_char *body, size_t len,
+    ngx_uint_t valid)
+{
+    xet_put_u64(body + 8, 0);
+
+    return 1;
 }
 
 
