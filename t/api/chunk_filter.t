@@ -378,7 +378,7 @@ EOF
 }
 
 # --------------------------------------------------------------------------
-# a full zone; a reload keeps the filters; configuration
+# a full zone; a reload
 
 {
 	my ($asked) = counts($t);
@@ -401,20 +401,6 @@ EOF
 	is($wrong, 0, 'more filters than a zone can hold');
 	cmp_ok(metrics($t)->{'xet_chunk_filter_total{result="full"}'}, '>', 0,
 		'a full zone is counted');
-}
-
-for my $bad ('zone=chunks', 'zone=chunks:1k', 'zone=chunks:4m valid=0',
-	'zone=chunks:4m valid=2h', 'zone=chunks:4m ttl=1s',
-	'zone=chunks:4m; xet_chunk_filter zone=more:4m',
-	'zone=chunks:4m; xet_plan_cache zone=chunks:4m')
-{
-	my ($ok, $out) = $t->config_test(undef,
-		http => Test::Xet::Token::token_directive()
-		. "\n    xet_chunk_filter $bad;");
-
-	ok(!$ok, "refused: $bad");
-	like($out, qr/\[emerg\] .*(?:chunk|zone).* in \S+\.conf:\d+$/m,
-		"$bad: file and line");
 }
 
 $t->done();

@@ -281,18 +281,21 @@ EOF
 # --------------------------------------------------------------------------
 # configuration
 
-for my $bad ('zone=plans', 'zone=plans:1k', 'zone=plans:4m valid=0',
-	'zone=plans:4m valid=2h', 'zone=plans:4m valid=x',
-	'zone=plans:4m ttl=1s',
-	'zone=plans:4m; xet_plan_cache zone=more:4m')
-{
-	my ($ok, $out) = $t->config_test(undef,
-		http => Test::Xet::Token::token_directive()
-		. "\n    xet_plan_cache $bad;");
+for my $directive (qw/ xet_plan_cache xet_chunk_filter /) {
+	for my $bad ('zone=plans', 'zone=plans:1k', 'zone=plans:4m valid=0',
+		'zone=plans:4m valid=2h', 'zone=plans:4m valid=x',
+		'zone=plans:4m ttl=1s',
+		"zone=plans:4m; $directive zone=more:4m",
+		'zone=plans:4m; xet_token_cache zone=plans:4m')
+	{
+		my ($ok, $out) = $t->config_test(undef,
+			http => Test::Xet::Token::token_directive()
+			. "\n    $directive $bad;");
 
-	ok(!$ok, "refused: $bad");
-	like($out, qr/\[emerg\] .*(?:plan|zone).* in \S+\.conf:\d+$/m,
-		"$bad: file and line");
+		ok(!$ok, "refused: $directive $bad");
+		like($out, qr/\[emerg\] .*(?:xet_|zone).* in \S+\.conf:\d+$/m,
+			"$bad: file and line");
+	}
 }
 
 $t->done();

@@ -88,6 +88,8 @@ struct ngx_http_xet_chunk_filter_s {
 };
 
 
+static ngx_int_t ngx_http_xet_chunk_filter_look(ngx_http_request_t *r,
+    ngx_http_xet_chunk_scope_t *s);
 static ngx_uint_t ngx_http_xet_chunk_filter_news(void *data, u_char *body,
     size_t len, ngx_uint_t valid);
 static ngx_uint_t ngx_http_xet_chunk_filter_scopes(ngx_http_request_t *r,
@@ -119,7 +121,6 @@ ngx_int_t
 ngx_http_xet_chunk_filter(ngx_http_request_t *r, const xet_hash_t *chunk,
     ngx_int_t (*done)(ngx_http_request_t *r))
 {
-    ngx_str_t                    key;
     ngx_uint_t                   i, n, known, found, due;
     ngx_http_xet_main_conf_t    *xmcf;
     ngx_http_xet_chunk_scope_t  *s;
@@ -151,17 +152,9 @@ ngx_http_xet_chunk_filter(ngx_http_request_t *r, const xet_hash_t *chunk,
 
         s->scope = scopes[i];
         s->chunk = xet_get_u64(chunk->bytes);
-        s->first = 1;
 
-        if (ngx_http_xet_chunk_filter_key(r, s->scope, &key) != NGX_OK) {
+        if (ngx_http_xet_chunk_filter_look(r, s) != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-
-        (void) ngx_http_xet_answers_find(&s->answer, &xmcf->chunk_filter,
-                                         key.data, key.len,
-                                         ngx_http_xet_chunk_filter_use, s);
-        if (s->first) {
-            ngx_http_xet_chunk_filter_first(r, s);
         }
 
         known &= s->known;
@@ -183,6 +176,33 @@ ngx_http_xet_chunk_filter(ngx_http_request_t *r, const xet_hash_t *chunk,
     ngx_http_xet_ctx_of(r)->chunk_filter = f;
 
     return ngx_http_xet_chunk_filter_next(r, f);
+}
+
+
+/* Looks the chunk up in the filter of a scope. */
+
+static ngx_int_t
+ngx_http_xet_chunk_filter_look(ngx_http_request_t *r,
+    ngx_http_xet_chunk_scope_t *s)
+{
+    ngx_str_t                  key;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    if (ngx_http_xet_chunk_filter_key(r, s->scope, &key) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    s->first = 1;
+
+    (void) ngx_http_xet_answers_find(&s->answer, &xmcf->chunk_filter, key.data,
+                                     key.len, ngx_http_xet_chunk_filter_use, s);
+    if (s->first) {
+        ngx_http_xet_chunk_filter_first(r, s);
+    }
+
+    return NGX_OK;
 }
 
 
