@@ -963,11 +963,12 @@ AS $$
 DECLARE
     most     CONSTANT integer := 256;
     repo_row bigint;
-    xorbs    bigint[] := '{}';
-    ranges   int4multirange[] := '{}';
-    part     record;
+    files    bigint[] := '{}';
+    xorbs    bigint[];
+    ranges   int4multirange[];
 BEGIN
-    IF any_repo IS NULL OR repo IS NULL OR scope = 0 AND NOT any_repo
+    IF any_repo IS NULL OR repo IS NULL OR scope NOT BETWEEN 0 AND 5
+       OR scope = 0 AND NOT any_repo
        OR scope = 5 AND repo NOT LIKE '\_hub/%'
     THEN
         RETURN;
@@ -975,8 +976,6 @@ BEGIN
 
     repo_row := coalesce((SELECT r.id FROM xet.repos r WHERE r.name = repo),
                          -1);
-    next_file := after_file;
-    next_xorb := after_xorb;
 
     IF scope = 0 THEN
         SELECT array_agg(x.id ORDER BY x.id),
@@ -1008,68 +1007,85 @@ BEGIN
                  LIMIT most) x;
 
     ELSE
-        -- one file after the other, however many repos have it
+        -- the rest of a file comes first
 
-        FOR i IN 1 .. most LOOP
+        next_file := after_file - CASE WHEN after_xorb > 0 THEN 1 ELSE 0 END;
 
-            IF next_xorb = 0 THEN
-                next_file := CASE scope
-                    WHEN 3 THEN
-                        (SELECT rf.file_id FROM xet.repo_files rf
-                          WHERE rf.repo_id = ANY (ARRAY[repo_row])
-                            AND rf.file_id > next_file
-                          ORDER BY rf.repo_id, rf.file_id
-                          LIMIT 1)
-                    WHEN 4 THEN
-                        (SELECT rf.public_file FROM xet.repo_files rf
-                          WHERE rf.public_file > next_file
-                          ORDER BY rf.public_file
-                          LIMIT 1)
-                    WHEN 5 THEN
-                        (SELECT rf.listed_file FROM xet.repo_files rf
-                          WHERE rf.listed_file > next_file
-                          ORDER BY rf.listed_file, rf.repo_id
-                          LIMIT 1)
-                    END;
+        IF scope = 3 THEN
+            SELECT array_agg(x.file_id ORDER BY x.file_id)
+              INTO files
+              FROM (SELECT rf.file_id FROM xet.repo_files rf
+                     WHERE rf.repo_id = ANY (ARRAY[repo_row])
+                       AND rf.file_id > next_file
+                     ORDER BY rf.repo_id, rf.file_id
+                     LIMIT most) x;
+
+            next_file := files[most];
+
+        ELSE
+            -- one file after the other, however many repos have it
+
+            FOR i IN 1 .. most LOOP
+
+                IF scope = 4 THEN
+                    next_file := (SELECT rf.public_file FROM xet.repo_files rf
+                                   WHERE rf.public_file > next_file
+                                   ORDER BY rf.public_file
+                                   LIMIT 1);
+                ELSE
+                    next_file := (SELECT rf.listed_file FROM xet.repo_files rf
+                                   WHERE rf.listed_file > next_file
+                                   ORDER BY rf.listed_file, rf.repo_id
+                                   LIMIT 1);
+                END IF;
 
                 EXIT WHEN next_file IS NULL;
-            END IF;
 
-            SELECT array_agg(x.xorb_id ORDER BY x.xorb_id) AS xorbs,
-                   array_agg(x.chunks ORDER BY x.xorb_id) AS ranges
-              INTO part
-              FROM (SELECT fx.xorb_id, fx.chunks FROM xet.file_xorbs fx
-                     WHERE fx.file_id = ANY (ARRAY[next_file])
-                       AND fx.xorb_id > next_xorb
-                       AND (scope <> 5
-                            OR EXISTS (SELECT FROM xet.hub_listed(next_file)
-                                       OFFSET 0))
-                     ORDER BY fx.file_id, fx.xorb_id
-                     LIMIT most - cardinality(xorbs)) x;
+                IF scope = 4
+                   OR EXISTS (SELECT FROM xet.hub_listed(next_file) OFFSET 0)
+                THEN
+                    files := files || next_file;
+                END IF;
+            END LOOP;
+        END IF;
 
-            xorbs := xorbs || part.xorbs;
-            ranges := ranges || part.ranges;
+        -- LIMIT keeps the order of the files: only a nested loop can join them,
+        -- and a sort would read all xorbs of large files for each part
 
-            next_xorb := CASE WHEN cardinality(xorbs) = most
-                              THEN xorbs[most] ELSE 0 END;
+        SELECT array_agg(x.file_id ORDER BY x.file_id, x.xorb_id),
+               array_agg(x.xorb_id ORDER BY x.file_id, x.xorb_id),
+               array_agg(x.chunks ORDER BY x.file_id, x.xorb_id)
+          INTO files, xorbs, ranges
+          FROM (SELECT f.file_id, fx.xorb_id, fx.chunks
+                  FROM unnest(files) AS f (file_id)
+                 CROSS JOIN LATERAL
+                       (SELECT fx.xorb_id, fx.chunks FROM xet.file_xorbs fx
+                         WHERE fx.file_id = ANY (ARRAY[f.file_id])
+                           AND (f.file_id > after_file
+                                OR fx.xorb_id > after_xorb)
+                         ORDER BY fx.file_id, fx.xorb_id
+                         LIMIT most) fx
+                 LIMIT most) x;
 
-            EXIT WHEN cardinality(xorbs) = most;
-        END LOOP;
+        IF cardinality(xorbs) = most THEN
+            next_file := files[most];
+        END IF;
     END IF;
 
-    IF scope < 3 THEN
-        last := coalesce(cardinality(xorbs), 0) < most;
-        next_xorb := xorbs[most];
+    last := coalesce(cardinality(xorbs), 0) < most
+            AND (scope < 3 OR next_file IS NULL);
+    next_xorb := xorbs[most];
 
-    ELSE
-        last := next_file IS NULL;
-    END IF;
-
-    -- one more chunk than a filter can have
+    -- Many small files share a xorb: its rows are read once.  A filter has at
+    -- most one chunk less.
 
     chunks := (SELECT string_agg(substr(c.hash, 1, 8), '')
                  FROM (SELECT c.hash
-                         FROM unnest(xorbs, ranges) AS x (xorb_id, chunks)
+                         FROM (SELECT x.xorb_id, range_agg(r) AS chunks
+                                 FROM unnest(xorbs, ranges)
+                                          AS x (xorb_id, chunks),
+                                      unnest(x.chunks) AS r
+                                GROUP BY x.xorb_id) x
                         CROSS JOIN LATERAL
                               (SELECT c.hash FROM xet.chunks c
                                 WHERE c.xorb_id = x.xorb_id
