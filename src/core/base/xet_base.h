@@ -937,8 +937,9 @@ uint8_t *xet_filename_header(uint8_t *dst, const uint8_t *name, size_t len);
 
 /*
  * xet_bloom.c: a Bloom filter, a set that may report an element that was never
- * added, about one in 300 that are looked up, and never misses an element that
- * was added.  An element is a random number, such as the start of a hash.
+ * added, about one in 300 that are looked up, or one in 50 if the filter is for
+ * less than 64 elements, and never misses an element that was added.  An
+ * element is a random number, such as the start of a hash.
  */
 
 /* Returns the size in bytes of a filter for n elements, at least 8. */
