@@ -938,8 +938,8 @@ $$;
 
 -- Returns a part of the chunks that xet.chunk_find() may show to a caller, for
 -- the filter of xet_chunk_filter (ngx_http_xet_chunk_filter.c): the first eight
--- bytes of the hash of each chunk.  The response time shows whether a filter has
--- a chunk, so no scope may have a chunk that the caller must not know about.
+-- bytes of the hash of each chunk.  The response time shows whether a filter
+-- has a chunk, so no scope may have a chunk that is hidden from the caller.
 -- A visible chunk that is in no scope only costs an upload.
 --
 --     0  all chunks, for a caller that sees the whole store
