@@ -2,17 +2,20 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Measures lookups and registrations while the tables grow.  Each step has ten
-# times as many rows in the dedup index as the previous one, and a thousandth of
-# that number of xorbs and of files.  The statements are those of the module,
+# Measures statements while a store grows.  Each step has ten times as many
+# chunks as the previous one, in xorbs of 1,000 chunks; a file for each ten
+# chunks, and a repo for each ten files.  The dedup index has the first chunk of
+# each file, and one more of each xorb.  The statements are those of the module,
 # sent in the same way as by its sessions.  Only PostgreSQL is measured: its CPU
 # microseconds per statement, then the client's median waiting time.
 #
+# Also prints the bytes of PostgreSQL per chunk, in the last step, and for files
+# of 10,000 chunks, of which a model consists.
+#
 #     perl t/bench/growth.pl [to [from]]
 #
-# The default is 1e5 to 1e8 rows, which needs 18 GB of disk and up to 15
-# minutes; after 15 minutes the script stops with the results so far.  Needs
-# "make cli" and pgbench.
+# The default is 1e5 to 1e8 chunks, which needs 30 GB of disk; after 15 minutes
+# the script stops with the results so far.  Needs "make cli" and pgbench.
 
 use warnings;
 use strict;
@@ -42,13 +45,12 @@ my $began = time();
 chmod(0755, $dir);
 
 my ($free) = `df -P -B 1 $dir` =~ /\s(\d+)\s+\d+%/;
-die "too little room in $dir\n" if $free < 250 * $most + 2e9;
+die "too little room in $dir\n" if $free < 300 * $most + 2e9;
 
 my %sql = map { $_->{name} => $_->{sql} } @{ module_table('statements') };
 
-my @rows = [ 'chunk rows', 'dedup: found', 'not found',
-	'reconstruction', 'xorb put', 'chunk rows/s', 'table, MB',
-	'indexes, MB' ];
+my @rows = [ 'chunks', 'files', 'repos', 'dedup: found', 'not found',
+	'reconstruction', 'xorb put', 'bytes a chunk' ];
 
 my (%us, $bytes);
 my @steps = grep { $_ >= $least && $_ <= $most } map { 10 ** $_ } 3 .. 8;
@@ -102,49 +104,63 @@ sub rows {
 sub step {
 	my ($n) = @_;
 
-	my $fill = time();
+	my $began = time();
 
-	fill($n);
+	fill($n, 10);
 	sleep(choose(2, 0.5));   # the end of a session takes CPU time, too
-	printf("%.0e rows: filled in %.0f s\n", $n, time() - $fill);
+	printf("%.0e chunks: filled in %.0f s\n", $n, time() - $began);
 
-	my ($table, $indexes) = split(/\|/, $pg->sql('SELECT'
-		. ' round(sum(pg_table_size(c.oid)) / 1e6, 1),'
-		. ' round(sum(pg_indexes_size(c.oid)) / 1e6, 1) FROM pg_class c'
-		. " WHERE c.relkind = 'r' AND c.relnamespace ="
-		. " 'xet'::regnamespace AND c.relname ~ '^chunks'"));
-
-	my $x = xorbs($n);
+	my $size = stored() / $n;
 	my $call = sub { $sql{$_[0]} =~ s/\$(\d+)/$_[$1]/gr };
+	my ($files, $repos) = ($n / 10, $n / 100);
 
-	my $found = bench($n, $call->('chunk_find',
-		'sha256(int8send((:n)::bigint))', 'false', 'true', "''", 'NULL::bytea'));
-	my $missing = bench($n, $call->('chunk_find',
-		'sha256(int8send(-(:n)::bigint))', 'false', 'true', "''", 'NULL::bytea'));
-	my $terms = bench($x, $call->('file_terms_all',
-		"sha256('f' || int8send((:n)::bigint))", '0', '1000000'));
+	# a caller asks for a chunk of a file in the repo of its token
 
-	# a xorb of 100 chunks, ten of which are in the index
+	my @who = ('false', 'false', "'r' || (:n - 1) / 10 + 1", 'NULL::bytea');
+
+	my $found = bench($files, $call->('chunk_find',
+		"sha256('c' || int8send((:n - 1) / 100 * 1000"
+		. ' + (:n - 1) % 100 * 10))', @who));
+	my $missing = bench($files, $call->('chunk_find',
+		"sha256('m' || int8send(:n))", @who));
+	my $terms = bench($files, $call->('file_terms_all',
+		"sha256('f' || int8send(:n))", '0', '1000000'));
+
+	# a xorb of 1,000 chunks, one of which is in the index
 
 	my $put = bench(2 ** 62, <<'EOF_SQL');
 SELECT p.* FROM (
-    SELECT string_agg(sha256(int8send((:n)::bigint + i)), ''::bytea) AS hashes,
-           string_agg(int4send(i), ''::bytea) AS ends
-      FROM generate_series(1, 100) i
-) l, LATERAL xet.xorb_put(sha256(int8send((:n)::bigint)), l.hashes, l.ends,
-    l.ends, 400000, 400000, '{0,10,20,30,40,50,60,70,80,90}'::integer[], 9,
+    SELECT x.chunk_hashes AS hashes, x.raw_ends AS ends FROM xet.xorbs x
+     WHERE x.id = 1
+) l, LATERAL xet.xorb_put(sha256(int8send((:n)::bigint)),
+    sha256(int8send((:n)::bigint)) || substr(l.hashes, 33), l.ends, l.ends,
+    64000000, 64000000, '{0}'::integer[], 9,
     decode(repeat('bb', 16), 'hex'), true, '', NULL) p
 EOF_SQL
 
 	push @rows, [ sprintf('10^%d', POSIX::floor(log($n) / log(10) + 0.5)),
+		$files, $repos,
 		map({ sprintf('%.0f, %.0f', @$_) } $found, $missing, $terms, $put),
-		sprintf('%.0f', 1e7 / $put->[0]), $table, $indexes ];
+		sprintf('%.0f', $size) ];
 
 	bench_table(@rows[0, -1]);
 
 	@{ $us{$n} }{'dedup, found', 'dedup, not found', 'reconstruction',
-		'xorb put'} = map { $_->[1] } $found, $missing, $terms, $put;
-	$bytes = 1e6 * ($table + $indexes) / $n;
+		'xorb put'} = map { $_->[0] } $found, $missing, $terms, $put;
+
+	return if $n < $steps[-1];
+
+	fill($n = choose(1e6, 1e4), 10_000);
+	$bytes = stored() / $n;
+	printf("files of 10,000 chunks: %.1f bytes a chunk\n", $bytes);
+}
+
+# Returns the bytes of all tables of the schema, with their indexes.
+
+sub stored {
+	return $pg->sql('SELECT sum(pg_total_relation_size(c.oid))'
+		. " FROM pg_class c WHERE c.relkind = 'r'"
+		. " AND c.relnamespace = 'xet'::regnamespace");
 }
 
 sub cluster {
@@ -163,47 +179,67 @@ EOC
 	return $pg;
 }
 
-sub xorbs { return $_[0] / 1000 }
-
-# Inserts all rows of a step.  Triggers and foreign keys are disabled, because
-# the referenced rows exist.  If a transaction truncates a table before it fills
-# it, no WAL is needed.
+# Inserts all rows of a step, with files of so many chunks.  The chunks of file
+# f are those of xorb (f - 1) / 100 from 10 * ((f - 1) % 100) on, and its repo
+# is (f - 1) / 10; larger files use whole xorbs.  Triggers and foreign keys
+# are disabled, because the referenced rows exist.  If a transaction truncates a
+# table before it fills it, no WAL is needed.
 
 sub fill {
-	my ($n) = @_;
+	my ($n, $chunks) = @_;
 
-	my $x = xorbs($n);
+	my ($xorbs, $files) = ($n / 1000, $n / $chunks);
+	my $repos = POSIX::ceil($files / 10);
+	my $terms = $chunks > 1000 ? $chunks / 1000 : 1;
+	my $span = $chunks / $terms;
+	my $each = 1000 / $span;              # files of a xorb
 
 	$pg->sql(<<"EOF_SQL", timeout => 800);
 SET session_replication_role = replica;
 BEGIN;
-TRUNCATE xet.xorbs, xet.files, xet.file_xorbs, xet.chunks CASCADE;
-ALTER TABLE xet.chunks DROP CONSTRAINT chunks_pkey;
-DROP INDEX xet.chunks_xorb;
+TRUNCATE xet.xorbs, xet.files, xet.file_xorbs, xet.chunks, xet.repos,
+         xet.repo_files, xet.xorb_repos RESTART IDENTITY CASCADE;
 INSERT INTO xet.xorbs (id, hash, chunk_count, raw_size, stored_size,
-                       chunk_hashes, raw_ends, stored_ends)
+                       chunk_hashes, raw_ends, stored_ends, digest)
 OVERRIDING SYSTEM VALUE
-SELECT i, sha256('x' || int8send(i)), 100, 400000, 400000, l.hashes, l.ends,
-       l.ends
-  FROM generate_series(1, $x) i, (
-           SELECT string_agg(sha256(int8send(k)), ''::bytea) AS hashes,
-                  string_agg(int4send(k), ''::bytea) AS ends
-             FROM generate_series(1, 100) k
+SELECT i, sha256('x' || int8send(i)), 1000, 64000000, 64000000,
+       (SELECT string_agg(sha256('c' || int8send(i * 1000 - 1000 + k)), '')
+          FROM generate_series(0, 999) k),
+       l.ends, l.ends, substr(sha256('d' || int8send(i)), 1, 16)
+  FROM generate_series(1::bigint, $xorbs) i, (
+           SELECT string_agg(int4send(k), ''::bytea) AS ends
+             FROM generate_series(1, 1000) k
        ) l;
-SELECT setval('xet.xorbs_id_seq', $x);
-INSERT INTO xet.files (id, hash, size, term_count, packed)
+SELECT setval('xet.xorbs_id_seq', $xorbs + 1);
+INSERT INTO xet.files (id, hash, size, term_count, packed, sha256)
 OVERRIDING SYSTEM VALUE
-SELECT i, sha256('f' || int8send(i)), 400000, 20,
-       decode(repeat(encode(sha256('x' || int8send(i)), 'hex')
-                     || repeat('00', 20), 20), 'hex')
-  FROM generate_series(1, $x) i;
-INSERT INTO xet.file_xorbs SELECT i, i, '{[0,100)}'
-  FROM generate_series(1, $x) i;
-INSERT INTO xet.chunks
-SELECT sha256(int8send(i)), i % $x + 1, 0
-  FROM generate_series(1::bigint, $n) i;
-ALTER TABLE xet.chunks ADD CONSTRAINT chunks_pkey PRIMARY KEY (hash, xorb_id);
-CREATE INDEX chunks_xorb ON xet.chunks (xorb_id);
+SELECT i, sha256('f' || int8send(i)), 64000 * $chunks, $terms,
+       (SELECT string_agg(sha256('x' || int8send(x))
+                          || decode(repeat('00', 20), 'hex'), '')
+          FROM generate_series((i - 1) * $terms / $each + 1,
+                               ((i - 1) * $terms + $terms - 1) / $each + 1) x),
+       sha256('s' || int8send(i))
+  FROM generate_series(1::bigint, $files) i;
+INSERT INTO xet.file_xorbs (file_id, xorb_id, chunks)
+SELECT i, x, int4multirange(int4range(((i - 1) % $each * $span)::integer,
+                                      ((i - 1) % $each * $span
+                                       + $span)::integer))
+  FROM generate_series(1::bigint, $files) i,
+       generate_series((i - 1) * $terms / $each + 1,
+                       ((i - 1) * $terms + $terms - 1) / $each + 1) x;
+INSERT INTO xet.repos (id, name) OVERRIDING SYSTEM VALUE
+SELECT i, 'r' || i FROM generate_series(1::bigint, $repos) i;
+INSERT INTO xet.repo_files (repo_id, file_id, subject, sha256)
+SELECT (i - 1) / 10 + 1, i, sha256('u'), sha256('s' || int8send(i))
+  FROM generate_series(1::bigint, $files) i;
+INSERT INTO xet.xorb_repos (xorb_id, repo_id)
+SELECT DISTINCT fx.xorb_id, rf.repo_id
+  FROM xet.file_xorbs fx JOIN xet.repo_files rf USING (file_id);
+INSERT INTO xet.chunks (hash, xorb_id, idx)
+SELECT sha256('c' || int8send((x - 1) * 1000 + k)), x, k
+  FROM generate_series(1::bigint, $xorbs) x,
+       LATERAL (SELECT k FROM generate_series(0, 999, $span) k
+                UNION SELECT 1) k;
 COMMIT;
 ANALYZE;
 CHECKPOINT;
