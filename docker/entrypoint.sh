@@ -244,17 +244,8 @@ start_postgresql()
             --locale=C.UTF-8 --data-checksums > "$run/initdb.log" 2>&1 \
             || { cat "$run/initdb.log" >&2; die "initdb failed; see above"; }
 
-        # for a small machine; see set_memory() of run.sh
-
-        cat >> "$data/pg.new/postgresql.conf" << 'END'
-
-shared_buffers = 64MB
-wal_buffers = 1MB
-jit = off
-max_logical_replication_workers = 0
-max_pred_locks_per_transaction = 10
-END
-
+        cat "$share/xet_postgresql.settings" \
+            >> "$data/pg.new/postgresql.conf"
         mv "$data/pg.new" "$data/pg"
     fi
 

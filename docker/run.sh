@@ -418,23 +418,6 @@ make_socket_dir()
 }
 
 
-# The cluster of one server on a small machine: sessions never need JIT, nothing
-# replicates logically, and no transaction is serializable.  A user may edit
-# these settings in DIR/pg/postgresql.conf.
-
-set_memory()
-{
-    as_pg tee -a "$1/postgresql.conf" > /dev/null << END
-
-shared_buffers = 64MB
-wal_buffers = 1MB
-jit = off
-max_logical_replication_workers = 0
-max_pred_locks_per_transaction = 10
-END
-}
-
-
 start_postgresql()
 {
     if [ ! -f "$dir/pg/PG_VERSION" ]; then
@@ -458,7 +441,8 @@ start_postgresql()
             --locale=C.UTF-8 --data-checksums > "$dir/initdb.log" 2>&1 \
             || { cat "$dir/initdb.log" >&2; die "initdb failed; see above"; }
 
-        set_memory "$dir/pg.new"
+        as_pg tee -a "$dir/pg.new/postgresql.conf" \
+            < "$root/conf/xet_postgresql.settings" > /dev/null
         mv "$dir/pg.new" "$dir/pg"
     fi
 

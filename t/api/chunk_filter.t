@@ -16,35 +16,13 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::Xet;
+use Test::Xet::Cached;
 use Test::Xet::Copies;
 use Test::Xet::Metrics;
 
 use Digest::SHA qw/ sha256_hex /;
 
-my %conf = (workers => 2, log => 'info', Test::Xet::Token::beside());
-
-$conf{locations} .= <<'EOF';
-
-        location /metrics {
-            xet_metrics;
-        }
-EOF
-
-$conf{http} .= "\n    xet_chunk_filter zone=chunks:4m valid=1h;";
-
-my $t = Test::Xet->new(%conf);
-
-$t->token_key();
-$t->run();
-
-# another machine
-
-my $far = Test::Xet->new(%conf, http => $conf{http} =~ s/valid=1h/valid=3s/r,
-	beside => $t);
-
-$far->token_key();
-$far->run();
-
+my ($t, $far) = two_machines('xet_chunk_filter zone=chunks:4m');
 my $seed = 0;
 
 # --------------------------------------------------------------------------
@@ -386,7 +364,8 @@ EOF
 	$t->reload();
 	warm('a/a@ann') for 1 .. 2;
 
-	$t->write_conf(undef, http => $conf{http} =~ s/chunks:4m/few:64k/r);
+	$t->write_conf(undef, http => Test::Xet::Token::token_directive()
+		. "\n    xet_chunk_filter zone=few:64k valid=1h;");
 	$t->reload();
 
 	my $chunk = upload($t, 'a/a@ann')->{xorbs}[0]{chunks}[0]{hash};

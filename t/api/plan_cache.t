@@ -16,17 +16,12 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::Xet;
+use Test::Xet::Cached;
 use Test::Xet::Copies;
 use Test::Xet::Files;
 use Test::Xet::Metrics;
 
-my %conf = (workers => 2, log => 'info', Test::Xet::Token::beside());
-
-$conf{locations} .= <<'EOF';
-
-        location /metrics {
-            xet_metrics;
-        }
+my ($t, $far) = two_machines('xet_plan_cache zone=plans:4m', <<'EOF');
 
         location /whole/ {
             xet_api;
@@ -35,21 +30,6 @@ $conf{locations} .= <<'EOF';
             xet_url_mode cacheable;
         }
 EOF
-
-$conf{http} .= "\n    xet_plan_cache zone=plans:4m valid=1h;";
-
-my $t = Test::Xet->new(%conf);
-
-$t->token_key();
-$t->run();
-
-# another machine
-
-my $far = Test::Xet->new(%conf, http => $conf{http} =~ s/valid=1h/valid=3s/r,
-	beside => $t);
-
-$far->token_key();
-$far->run();
 
 $t->allow(qr/xet: 4\d\d /);
 
@@ -259,7 +239,8 @@ EOF
 	is_deeply($t->download($file, size => 100_000)->{errors}, [],
 		'and they work');
 
-	$t->write_conf(undef, http => $conf{http} =~ s/plans:4m/few:64k/r);
+	$t->write_conf(undef, http => Test::Xet::Token::token_directive()
+		. "\n    xet_plan_cache zone=few:64k valid=1h;");
 	$t->reload();
 
 	my @files = map { upload() } 1 .. 60;

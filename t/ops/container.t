@@ -541,7 +541,7 @@ is(ended($elsewhere), 0, 'elsewhere: PostgreSQL ends');
 # invalid settings are reported, and nothing starts
 
 for (
-	[ 'a URL', { URL_BASE => 'http://x;' }, qr/characters in URL_BASE/ ],
+	[ 'a URL', { URL_BASE => 'http://x;' }, qr/character in URL_BASE/ ],
 	[ 'a database', { POSTGRES => 'host=x"; y' }, qr/in POSTGRES/ ],
 	[ 'AUTH', { AUTH => 'none' }, qr/AUTH must be token or off/ ],
 	[ 'a port', { PORT => 'http' }, qr/PORT and GRACE must be num/ ],
