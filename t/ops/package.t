@@ -442,7 +442,7 @@ good('settings', "echo 'xet_gc on;' > /etc/nginx/xet/http.d/more.conf
 	nginx -t -q");
 good('a file elsewhere', 'echo "xet_gc_grace 60d;" > /etc/nginx/conf.d/a.conf');
 like(good('removed', "apt-get remove -y @names 2>&1"),
-	qr!use its directives: /etc/nginx/conf\.d/a\.conf$!m,
+	qr!use its directives: /etc/nginx/conf\.d/a\.conf\r?$!m,
 	'removed: names what nginx refuses');
 good('the file is deleted', 'rm /etc/nginx/conf.d/a.conf');
 good('removed: nginx takes its configuration', 'nginx -t -q');
