@@ -182,8 +182,8 @@ for my $row (@rows) {
 		or diag(explain(\%got));
 }
 
-# branches "a", "a/b" and "a/b/d", which no request creates together: a slash that
-# is not escaped ends the name of an existing branch
+# branches "a", "a/b" and "a/b/d", which no request creates together: a slash
+# that is not escaped ends the name of an existing branch
 
 is(text("/me/m/resolve/$_->[0]/f.txt"), $_->[1], "$_->[0]/f.txt")
 	for [ 'a/d', 'one' ], [ 'a%2Fb/d', 'two' ],
