@@ -559,9 +559,7 @@ BEGIN
         RETURN xet.hub_says(200, body => body, more => r.more);
     END IF;
 
-    f := xet.hub_siblings(r.id, r.lines, r.seqs,
-                          xet.hub_is_last(r.id, r.lines, r.seqs), blobs,
-                          after, most);
+    f := xet.hub_siblings(r.id, r.lines, r.seqs, r.now, blobs, after, most);
 
     body := coalesce(body, CASE WHEN f.n > 0 THEN ',' END, '')
             || coalesce(f.files, '')

@@ -60,7 +60,7 @@ AS $$
 DECLARE
     c  record;
 BEGIN
-    c := xet.hub_rev($1, $2, '');
+    SELECT * INTO c FROM xet.hub_rev($1, $2, '');
 
     RETURN QUERY
     SELECT p.size, coalesce(p.sha256, sha256(''))
@@ -508,7 +508,7 @@ BEGIN
         RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
-    ref := xet.hub_branch(r.id, rev);
+    ref := xet.hub_branch(rev);
 
     SELECT f.oid INTO head
       FROM xet.hub_refs f

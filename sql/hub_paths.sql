@@ -188,6 +188,11 @@ $$;
 --
 -- The partial indexes hub_paths_now and hub_paths_now_folder find the rows
 -- that are valid at the last commit of a line without reading older rows.
+--
+-- This is a single SELECT, so that PostgreSQL inlines it into the statement and
+-- sends each row when it has read it.  r has one row, the repo and the folder.
+-- Of the entries in e, all but one SELECT return nothing: their LIMIT is 0.
+-- made and made_at are NULL where the JSON does not contain them.
 
 CREATE FUNCTION xet.hub_tree_rows(asked xet.hub_asked, rev text, path text,
     deep boolean, expand boolean, after text, most integer, part integer)
@@ -195,113 +200,99 @@ CREATE FUNCTION xet.hub_tree_rows(asked xet.hub_asked, rev text, path text,
                    entry text, hash bytea, size bigint, sha256 bytea,
                    made bytea, made_at timestamptz, mtime timestamptz,
                    title text)
-    LANGUAGE plpgsql STABLE
-    SET enable_sort = off
+    LANGUAGE sql STABLE
 AS $$
-DECLARE
-    r       record;
-    bucket  boolean := asked.kind = 3;
-    now     boolean;
-    above   text;
-    below   text;
-    n       integer;
-BEGIN
-    r := xet.hub_open(asked, false, rev, path);
-
-    status := r.status;
-    code := r.code;
-    message := r.message;
-    more := r.more;
-
-    IF status = 200 AND NOT bucket AND r.path <> ''
-       AND NOT xet.hub_is_folder(r.id, r.lines, r.seqs, r.path)
-    THEN
-        status := 404;
-        code := 'EntryNotFound';
-        message := r.path
-                   || CASE WHEN EXISTS (SELECT FROM xet.hub_at(r.id, r.lines,
-                                                               r.seqs, r.path))
-                           THEN ' is not a folder' ELSE ' does not exist' END
-                   || ' on "' || rev || '"';
-        more := encode(r.oid, 'hex');
-    END IF;
-
-    IF status <> 200 THEN
-        RETURN NEXT;
-        RETURN;
-    END IF;
-
-    now := xet.hub_is_last(r.id, r.lines, r.seqs);
-    above := greatest(after COLLATE "C", CASE WHEN r.path = '' THEN ''
-                                              ELSE r.path || '/' END);
-
-    -- names may contain the last Unicode character: only a string of that
-    -- character that is longer than any path sorts after all paths
-
-    below := CASE WHEN r.path = '' THEN repeat(U&'\+10FFFF', 1024)
-                  ELSE r.path || '0' END;
-
-    code := encode(r.oid, 'hex');
-    message := r.path;
-    more := CASE WHEN most > part
-                 THEN xet.hub_tree_end(r.id, r.lines, r.seqs, now, r.path,
-                                       deep, bucket, above, below, most) END;
-    most := least(most, part);
-
-    RETURN NEXT;
-
-    IF bucket AND r.path <> '' AND after IS NULL THEN
-        RETURN QUERY
-        SELECT NULL::integer, NULL::text, NULL::text, NULL::text, p.path,
-               p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime, NULL::text
-          FROM (SELECT h.*
-                  FROM xet.hub_paths h
-                 WHERE h.repo_id = r.id AND h.line = r.lines[1]
-                   AND h.path = r.path
-                 ORDER BY h.since DESC
-                 LIMIT 1) p
-         WHERE p.hash IS NOT NULL;
-
-        GET DIAGNOSTICS n = ROW_COUNT;
-        most := most - n;
-    END IF;
-
-    IF NOT now THEN
-        RETURN QUERY
-        SELECT NULL::integer, NULL::text, NULL::text, NULL::text, h.*,
-               CASE WHEN expand
-                    THEN (SELECT t.title
-                            FROM xet.hub_title_of(r.id, h.made) t) END
-          FROM xet.hub_walk(r.id, r.lines, r.seqs,
-                            CASE WHEN NOT deep THEN r.path END, above, below,
-                            false, most) h;
-
-    ELSIF deep THEN
-        RETURN QUERY
-        SELECT NULL::integer, NULL::text, NULL::text, NULL::text, p.path,
-               p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime,
-               CASE WHEN expand
-                    THEN (SELECT t.title
-                            FROM xet.hub_title_of(r.id, p.made) t) END
-          FROM xet.hub_paths p
-         WHERE p.repo_id = r.id AND p.line = r.lines[1]
-           AND p.path > above AND p.path < below AND p.till = 2147483647
-           AND (NOT bucket OR p.hash IS NOT NULL)
-         ORDER BY p.path LIMIT most;
-
-    ELSE
-        RETURN QUERY
-        SELECT NULL::integer, NULL::text, NULL::text, NULL::text, p.path,
-               p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime,
-               CASE WHEN expand
-                    THEN (SELECT t.title
-                            FROM xet.hub_title_of(r.id, p.made) t) END
-          FROM xet.hub_paths p
-         WHERE p.repo_id = r.id AND p.line = r.lines[1] AND p.folder = r.path
-           AND p.path > above AND p.till = 2147483647
-         ORDER BY p.path LIMIT most;
-    END IF;
-END;
+    SELECT e.status, e.code, e.message, e.more, e.path, e.hash, e.size,
+           e.sha256, CASE WHEN $5 OR e.hash IS NULL THEN e.made END,
+           CASE WHEN $5 OR r.bucket THEN e.made_at END, e.mtime,
+           CASE WHEN $5 THEN (SELECT t.title
+                                FROM xet.hub_title_of(r.id, e.made) t) END
+      FROM (SELECT f.*, f.status = 200 AND f.folder IS TRUE AS listed,
+                   f.status = 200 AND f.folder IS TRUE AND f.now AND NOT $4
+                       AS flat,
+                   f.status = 200 AND f.folder IS TRUE AND f.now AND $4
+                       AS whole,
+                   ($1).kind = 3 AS bucket,
+                   greatest($6 COLLATE "C", CASE WHEN f.path = '' THEN ''
+                                                 ELSE f.path || '/' END)
+                       AS above,
+                   CASE WHEN f.path = '' THEN repeat(U&'\+10FFFF', 1024)
+                        ELSE f.path || '0' END AS below
+              FROM (SELECT o.*,
+                           CASE WHEN o.status <> 200 THEN NULL
+                                WHEN ($1).kind = 3 OR o.path = '' THEN true
+                                WHEN o.now
+                                THEN (SELECT h.hash IS NULL
+                                        FROM xet.hub_paths h
+                                       WHERE h.repo_id = o.id
+                                         AND h.line = o.lines[1]
+                                         AND h.path = o.path
+                                         AND h.till = 2147483647)
+                                ELSE xet.hub_is_folder(o.id, o.lines, o.seqs,
+                                                       o.path) END AS folder
+                      FROM xet.hub_opened($1, false, $2, $3) o
+                    OFFSET 0) f
+            OFFSET 0) r
+     CROSS JOIN LATERAL (
+               SELECT CASE WHEN r.listed THEN 200
+                           WHEN r.status = 200 THEN 404
+                           ELSE r.status END AS status,
+                      CASE WHEN r.listed THEN encode(r.oid, 'hex')
+                           WHEN r.status = 200 THEN 'EntryNotFound'
+                           ELSE r.code END AS code,
+                      CASE WHEN r.listed THEN r.path
+                           WHEN r.status = 200
+                           THEN r.path || CASE WHEN r.folder IS NULL
+                                               THEN ' does not exist'
+                                               ELSE ' is not a folder' END
+                                || ' on "' || $2 || '"'
+                           ELSE r.message END AS message,
+                      CASE WHEN NOT r.listed AND r.status = 200
+                           THEN encode(r.oid, 'hex')
+                           WHEN NOT r.listed THEN r.more
+                           WHEN $7 > $8
+                           THEN xet.hub_tree_end(r.id, r.lines, r.seqs, r.now,
+                                                 r.path, $4, r.bucket, r.above,
+                                                 r.below, $7) END AS more,
+                      NULL AS path, NULL::bytea AS hash, NULL::bigint AS size,
+                      NULL::bytea AS sha256, NULL::bytea AS made,
+                      NULL::timestamptz AS made_at, NULL::timestamptz AS mtime
+               UNION ALL
+               (SELECT NULL, NULL, NULL, NULL, p.path, p.hash, p.size,
+                       p.sha256, p.made, p.made_at, p.mtime
+                  FROM xet.hub_paths p
+                 WHERE p.repo_id = r.id AND p.line = r.lines[1]
+                   AND p.path = r.path AND p.till = 2147483647
+                   AND p.hash IS NOT NULL
+                 LIMIT CASE WHEN r.listed AND r.bucket AND $6 IS NULL THEN 1
+                            ELSE 0 END)
+               UNION ALL
+               (SELECT NULL, NULL, NULL, NULL, p.path, p.hash, p.size,
+                       p.sha256, p.made, p.made_at, p.mtime
+                  FROM xet.hub_paths p
+                 WHERE p.repo_id = r.id AND p.line = r.lines[1]
+                   AND p.folder = r.path AND p.path > r.above
+                   AND p.till = 2147483647
+                 ORDER BY p.path
+                 LIMIT CASE WHEN r.flat THEN least($7, $8) ELSE 0 END)
+               UNION ALL
+               (SELECT NULL, NULL, NULL, NULL, p.path, p.hash, p.size,
+                       p.sha256, p.made, p.made_at, p.mtime
+                  FROM xet.hub_paths p
+                 WHERE p.repo_id = r.id AND p.line = r.lines[1]
+                   AND p.path > r.above AND p.path < r.below
+                   AND p.till = 2147483647
+                   AND (NOT r.bucket OR p.hash IS NOT NULL)
+                 ORDER BY p.path
+                 LIMIT CASE WHEN r.whole THEN least($7, $8) ELSE 0 END)
+               UNION ALL
+               SELECT NULL, NULL, NULL, NULL, h.path, h.hash, h.size, h.sha256,
+                      h.made, h.made_at, h.mtime
+                 FROM xet.hub_walk(r.id, r.lines, r.seqs,
+                                   CASE WHEN NOT $4 THEN r.path END, r.above,
+                                   r.below, false, least($7, $8)) h
+                WHERE r.listed AND NOT r.now
+           ) e;
 $$;
 
 
@@ -355,7 +346,8 @@ END;
 $$;
 
 
--- Returns whether a path is a folder at a commit.
+-- Returns whether a path is a folder at a commit; NULL if the path does not
+-- exist.
 
 CREATE FUNCTION xet.hub_is_folder(repo bigint, lines integer[],
     seqs integer[], path text)
@@ -363,8 +355,7 @@ CREATE FUNCTION xet.hub_is_folder(repo bigint, lines integer[],
     LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    RETURN coalesce((SELECT h.hash IS NULL
-                       FROM xet.hub_at(repo, lines, seqs, $4) h), false);
+    RETURN (SELECT h.hash IS NULL FROM xet.hub_at(repo, lines, seqs, $4) h);
 END;
 $$;
 
@@ -430,43 +421,30 @@ $$;
 
 
 -- Returns the file at a path at a revision; the status is 404 if the path is
--- not a file.
+-- not a file.  The bytes of the hash are in the order of its digits.
+-- PostgreSQL inlines this function into the statement.
 
-CREATE FUNCTION xet.hub_resolve(asked xet.hub_asked, rev text, path text,
-    OUT status integer, OUT code text, OUT message text, OUT more text,
-    OUT oid text, OUT hash bytea, OUT size bigint, OUT sha256 bytea,
-    OUT type text, OUT uploads text, OUT private boolean)
-    LANGUAGE plpgsql STABLE
+CREATE FUNCTION xet.hub_resolve(asked xet.hub_asked, rev text, path text)
+    RETURNS TABLE (status integer, code text, message text, more text,
+                   oid text, hash bytea, size bigint, sha256 bytea,
+                   type text, uploads text, private boolean)
+    LANGUAGE sql STABLE ROWS 1
 AS $$
-DECLARE
-    r  record;
-BEGIN
-    r := xet.hub_open(asked, false, rev, path);
-
-    status := r.status;
-    code := r.code;
-    message := r.message;
-    more := r.more;
-
-    IF status <> 200 THEN
-        RETURN;
-    END IF;
-
-    oid := encode(r.oid, 'hex');
-    uploads := r.uploads;
-    private := r.private;
-
-    SELECT xet.hub_hash(p.hash), p.size, p.sha256, p.type
-      INTO hub_resolve.hash, hub_resolve.size, hub_resolve.sha256,
-           hub_resolve.type
-      FROM xet.hub_at(r.id, r.lines, r.seqs, r.path) p;
-
-    IF hub_resolve.hash IS NULL THEN
-        status := 404;
-        code := 'EntryNotFound';
-        message := 'Entry not found';
-    END IF;
-END;
+    SELECT CASE WHEN o.status = 200 AND p.hash IS NULL THEN 404
+                ELSE o.status END,
+           CASE WHEN o.status = 200 AND p.hash IS NULL THEN 'EntryNotFound'
+                ELSE o.code END,
+           CASE WHEN o.status = 200 AND p.hash IS NULL THEN 'Entry not found'
+                ELSE o.message END,
+           o.more, encode(o.oid, 'hex'), p.hash, p.size, p.sha256, p.type,
+           o.uploads, o.private
+      FROM xet.hub_opened($1, false, $2, $3) o
+      LEFT JOIN LATERAL (
+               SELECT h.*
+                 FROM xet.hub_at(o.id, o.lines, o.seqs, o.path) h
+                WHERE o.status = 200
+               OFFSET 0
+           ) p ON true;
 $$;
 
 

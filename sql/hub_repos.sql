@@ -213,75 +213,95 @@ AS $$
 $$;
 
 
+-- Returns true if a repo of any kind has this owner.
+
+CREATE FUNCTION xet.hub_is_owner(owner text)
+    RETURNS boolean
+    LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM generate_series(0, 3) AS k
+                    CROSS JOIN LATERAL (
+                              SELECT FROM xet.hub_repos h
+                               WHERE h.kind = k AND lower(h.owner) = lower($1)
+                               LIMIT 1) o);
+END;
+$$;
+
+
 -- Finds a repo by its name, if the caller may see it.  Status 200: found; 307:
 -- the repo has moved, and more is the new name; 404: the repo does not exist,
 -- or is hidden from the caller; 403: the caller may only read the repo.  All
 -- look-ups are made for each name, in the same order: otherwise the response
--- time would reveal private names.
+-- time would reveal private names.  So "named" and "was" are columns of a
+-- subquery that OFFSET 0 keeps apart: PostgreSQL computes both of them.
 --
 -- With 404, more is "elsewhere" if the request may be passed to another Hub,
 -- that is, if the owner has no repo here.  Otherwise a user who has the same
 -- owner name on the other Hub could substitute a repo for a private repo.
+--
+-- This is a single SELECT, so that PostgreSQL inlines it into the calling
+-- statement.  xet.hub_find() is for callers that need no other row.
+
+CREATE FUNCTION xet.hub_found(asked xet.hub_asked, writes boolean)
+    RETURNS TABLE (status integer, code text, message text, more text,
+                   id bigint, private boolean, uploads text)
+    LANGUAGE sql STABLE ROWS 1
+AS $$
+    SELECT s.status,
+           CASE s.status WHEN 404 THEN 'RepoNotFound'
+                         WHEN 403 THEN 'insufficient_scope' END,
+           CASE WHEN s.status = 404 THEN 'Repository not found'
+                WHEN s.status <> 403 THEN NULL
+                WHEN ($1).any_store
+                THEN 'You may read this repository, but not write to it'
+                ELSE 'The token is for another repository' END,
+           CASE WHEN s.status IN (200, 307) THEN s.owner || '/' || s.name
+                WHEN s.status = 404 AND NOT xet.hub_is_owner(($1).owner)
+                THEN 'elsewhere' END,
+           CASE WHEN s.status = 200 THEN s.id END,
+           CASE WHEN s.status = 200 THEN s.private END,
+           CASE WHEN s.status = 200 THEN s.uploads END
+      FROM (SELECT v.*,
+                   CASE WHEN v.id IS NULL OR v.private AND NOT v.mine THEN 404
+                        WHEN v.named IS NULL THEN 307
+                        WHEN $2 AND NOT v.mine THEN 403
+                        ELSE 200 END AS status
+              FROM (SELECT n.named, r.id, r.owner, r.name, r.private,
+                           xet.hub_store(r.store) AS uploads,
+                           xet.hub_may($1, r.owner, xet.hub_store(r.store))
+                               AS mine
+                      FROM (SELECT (SELECT h.id
+                                      FROM xet.hub_repos h
+                                     WHERE h.kind = ($1).kind
+                                       AND lower(h.owner) = lower(($1).owner)
+                                       AND lower(h.name) = lower(($1).name))
+                                       AS named,
+                                   (SELECT m.repo_id
+                                      FROM xet.hub_moved m
+                                     WHERE m.kind = ($1).kind
+                                       AND m.owner = lower(($1).owner)
+                                       AND m.name = lower(($1).name)) AS was
+                            OFFSET 0) n
+                      LEFT JOIN LATERAL (
+                               SELECT h.id, h.owner, h.name, h.private, h.store
+                                 FROM xet.hub_repos h
+                                WHERE h.id = coalesce(n.named, n.was, -1)
+                               OFFSET 0
+                           ) r ON true
+                    OFFSET 0) v
+            OFFSET 0) s;
+$$;
+
 
 CREATE FUNCTION xet.hub_find(asked xet.hub_asked, writes boolean,
     OUT status integer, OUT code text, OUT message text, OUT more text,
     OUT id bigint, OUT private boolean, OUT uploads text)
     LANGUAGE plpgsql STABLE
 AS $$
-DECLARE
-    r      xet.hub_repos;
-    named  bigint;
-    was    bigint;
-    mine   boolean;
 BEGIN
-    SELECT h.id INTO named
-      FROM xet.hub_repos h
-     WHERE h.kind = asked.kind AND lower(h.owner) = lower(asked.owner)
-       AND lower(h.name) = lower(asked.name);
-
-    SELECT m.repo_id INTO was
-      FROM xet.hub_moved m
-     WHERE m.kind = asked.kind AND m.owner = lower(asked.owner)
-       AND m.name = lower(asked.name);
-
-    SELECT h.* INTO r
-      FROM xet.hub_repos h
-     WHERE h.id = coalesce(named, was, -1);
-
-    status := CASE WHEN named IS NULL THEN 307 ELSE 200 END;
-    mine := xet.hub_may(asked, r.owner, xet.hub_store(r.store));
-
-    IF r.id IS NULL OR r.private AND NOT mine THEN
-        status := 404;
-        code := 'RepoNotFound';
-        message := 'Repository not found';
-
-        IF NOT EXISTS (SELECT FROM generate_series(0, 3) AS k
-                        CROSS JOIN LATERAL (
-                                  SELECT FROM xet.hub_repos h
-                                   WHERE h.kind = k
-                                     AND lower(h.owner) = lower(asked.owner)
-                                   LIMIT 1) o)
-        THEN
-            more := 'elsewhere';
-        END IF;
-
-    ELSIF status = 307 THEN
-        more := r.owner || '/' || r.name;
-
-    ELSIF writes AND NOT mine THEN
-        status := 403;
-        code := 'insufficient_scope';
-        message := CASE WHEN asked.any_store
-                        THEN 'You may read this repository, but not write to it'
-                        ELSE 'The token is for another repository' END;
-
-    ELSE
-        id := r.id;
-        private := r.private;
-        uploads := xet.hub_store(r.store);
-        more := r.owner || '/' || r.name;
-    END IF;
+    SELECT f.* INTO status, code, message, more, id, private, uploads
+      FROM xet.hub_found(asked, writes) f;
 END;
 $$;
 

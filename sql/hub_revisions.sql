@@ -68,115 +68,138 @@ AS $$
 $$;
 
 
--- Returns the commit of a revision, by the table "Revisions" of docs/hub.md.
--- The first parts of the path after a branch or tag may belong to its name;
--- the longest existing name counts.
+-- Returns the commit of a revision that is neither a whole id nor the name of a
+-- branch: the 40 digits of its id, followed by the rest of the path.  The first
+-- parts of the path may belong to the name of a branch or tag; the longest
+-- existing name counts.  The first digits of an id mean a commit only if no
+-- branch or tag has this name.  Returns NULL if there is no such commit.
 
-CREATE FUNCTION xet.hub_rev(repo bigint, rev text, INOUT path text,
-    OUT lines integer[], OUT seqs integer[], OUT oid bytea,
-    OUT made_at timestamptz)
+CREATE FUNCTION xet.hub_rev_of(repo bigint, rev text, path text)
+    RETURNS text
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
     parts  text[] := string_to_array(path, '/');
     most   integer := least(coalesce(cardinality(parts), 0), 8);
     c      record;
-    l      record;
 BEGIN
     IF rev ~ '^[0-9a-fA-F]{40}(/|$)' THEN
-        SELECT k.line, k.seq, k.oid, k.made_at INTO c
-          FROM xet.hub_commit_of($1, CASE WHEN length($2) = 40
-                                          THEN decode($2, 'hex') END) k;
-
-    ELSE
-
-        -- a "/" in rev was sent as %2F, so rev is the whole revision; HEAD is
-        -- also a whole revision, without further parts in the path
-
-        IF rev = 'HEAD' OR strpos(rev, '/') > 0 THEN
-            most := 0;
-        END IF;
-
-        SELECT k.line, k.seq, k.oid, k.made_at, a.n INTO c
-          FROM (SELECT i AS n, array_to_string($2 || parts[1 : i], '/') AS rev
-                  FROM generate_series(most, 0, -1) AS i
-                OFFSET 0) a
-         CROSS JOIN LATERAL xet.hub_ref_names(a.rev) w
-         CROSS JOIN LATERAL (SELECT r.oid FROM xet.hub_refs r
-                              WHERE r.repo_id = $1 AND r.name = w.name
-                             OFFSET 0) r
-         CROSS JOIN LATERAL xet.hub_commit_of($1, r.oid) k
-         ORDER BY a.n DESC, w.n
-         LIMIT 1;
-
-        IF FOUND THEN
-            path := array_to_string(parts[c.n + 1 :], '/');
-
-        -- the first digits of an id mean a commit only if no branch or tag
-        -- has this name
-
-        ELSIF rev ~ '^[0-9a-fA-F]{7,39}$' THEN
-            SELECT k.line, k.seq, k.oid, k.made_at INTO c
-              FROM xet.hub_commit_of($1, xet.hub_oid($1, $2)) k;
-        END IF;
+        RETURN NULL;
     END IF;
 
-    IF c.oid IS NULL THEN
-        RETURN;
+    -- a "/" in rev was sent as %2F, so rev is the whole revision; HEAD is also
+    -- a whole revision, without further parts in the path
+
+    IF rev = 'HEAD' OR strpos(rev, '/') > 0 THEN
+        most := 0;
     END IF;
 
-    l := xet.hub_line(repo, c.line, c.seq);
+    SELECT r.oid, a.n INTO c
+      FROM (SELECT i AS n, array_to_string($2 || parts[1 : i], '/') AS rev
+              FROM generate_series(most, 0, -1) AS i
+            OFFSET 0) a
+     CROSS JOIN LATERAL xet.hub_ref_names(a.rev) w
+     CROSS JOIN LATERAL (SELECT r.oid FROM xet.hub_refs r
+                          WHERE r.repo_id = $1 AND r.name = w.name
+                         OFFSET 0) r
+     ORDER BY a.n DESC, w.n
+     LIMIT 1;
 
-    lines := l.lines;
-    seqs := l.seqs;
-    oid := c.oid;
-    made_at := c.made_at;
+    IF FOUND THEN
+        RETURN encode(c.oid, 'hex') || array_to_string(parts[c.n + 1 :], '/');
+
+    ELSIF rev ~ '^[0-9a-fA-F]{7,39}$' THEN
+        RETURN encode(xet.hub_oid($1, $2), 'hex') || path;
+    END IF;
+
+    RETURN NULL;
 END;
 $$;
 
 
--- Finds a repo by its name with xet.hub_find(), and a revision and the path in
--- it with xet.hub_rev().  The status is that of xet.hub_find(), or 404 if the
+-- Returns the commit of a revision, by the table "Revisions" of docs/hub.md; no
+-- row if the revision does not exist.  lines and seqs are the position of the
+-- commit; "now" is true if the commit's content is the currently valid rows.
+-- If a branch has the name rev, no name of another branch or tag begins with
+-- "rev/" (xet.hub_ref_beside()), so the path is not part of a name.
+--
+-- PostgreSQL inlines this function into the calling statement; OFFSET 0 makes
+-- it compute each value once.
+
+CREATE FUNCTION xet.hub_rev(repo bigint, rev text, path text)
+    RETURNS TABLE (path text, lines integer[], seqs integer[], oid bytea,
+                   made_at timestamptz, now boolean)
+    LANGUAGE sql STABLE ROWS 1
+AS $$
+    SELECT CASE WHEN b.other IS NULL THEN $3 ELSE substr(b.other, 41) END,
+           k.line || x.bases, k.seq || x.upto, k.oid, k.made_at,
+           k.seq = x.last AND x.bases = '{}'
+      FROM (SELECT n.oid,
+                   CASE WHEN n.oid IS NULL
+                        THEN xet.hub_rev_of($1, $2, $3) END AS other
+              FROM (SELECT CASE WHEN $2 ~ '^[0-9a-fA-F]{40}$'
+                                THEN decode($2, 'hex')
+                                ELSE (SELECT r.oid
+                                        FROM xet.hub_refs r
+                                       WHERE r.repo_id = $1
+                                         AND r.name = xet.hub_branch($2))
+                                END AS oid
+                    OFFSET 0) n
+            OFFSET 0) b
+     CROSS JOIN LATERAL xet.hub_commit_of($1,
+                   coalesce(b.oid, decode(left(b.other, 40), 'hex'))) k
+     CROSS JOIN LATERAL (SELECT l.last, l.bases, l.upto
+                           FROM xet.hub_lines l
+                          WHERE l.repo_id = $1 AND l.line = k.line
+                         OFFSET 0) x;
+$$;
+
+
+-- Finds a repo by its name with xet.hub_found(), and a revision and the path in
+-- it with xet.hub_rev().  The status is that of xet.hub_found(), or 404 if the
 -- revision does not exist.  If rev is NULL, returns only the repo.
+--
+-- PostgreSQL inlines this function into the calling statement.
+-- xet.hub_open() is for callers that need no other row.
+
+CREATE FUNCTION xet.hub_opened(asked xet.hub_asked, writes boolean, rev text,
+    path text)
+    RETURNS TABLE (path text, status integer, code text, message text,
+                   more text, id bigint, private boolean, uploads text,
+                   lines integer[], seqs integer[], oid bytea,
+                   made_at timestamptz, now boolean)
+    LANGUAGE sql STABLE ROWS 1
+AS $$
+    SELECT coalesce(c.path, $4),
+           CASE WHEN f.status = 200 AND c.oid IS NULL AND $3 IS NOT NULL
+                THEN 404 ELSE f.status END,
+           CASE WHEN f.status = 200 AND c.oid IS NULL AND $3 IS NOT NULL
+                THEN 'RevisionNotFound' ELSE f.code END,
+           CASE WHEN f.status = 200 AND c.oid IS NULL AND $3 IS NOT NULL
+                THEN 'Invalid rev id: ' || $3 ELSE f.message END,
+           f.more, f.id, f.private, f.uploads, c.lines, c.seqs, c.oid,
+           c.made_at, c.now
+      FROM xet.hub_found($1, $2) f
+      LEFT JOIN LATERAL (
+               SELECT v.*
+                 FROM xet.hub_rev(f.id, $3, $4) v
+                WHERE f.status = 200 AND $3 IS NOT NULL
+               OFFSET 0
+           ) c ON true;
+$$;
+
 
 CREATE FUNCTION xet.hub_open(asked xet.hub_asked, writes boolean, rev text,
     INOUT path text, OUT status integer, OUT code text, OUT message text,
     OUT more text, OUT id bigint, OUT private boolean, OUT uploads text,
     OUT lines integer[], OUT seqs integer[], OUT oid bytea,
-    OUT made_at timestamptz)
+    OUT made_at timestamptz, OUT now boolean)
     LANGUAGE plpgsql STABLE
 AS $$
-DECLARE
-    f  record;
-    c  record;
 BEGIN
-    f := xet.hub_find(asked, writes);
-
-    status := f.status;
-    code := f.code;
-    message := f.message;
-    more := f.more;
-    id := f.id;
-    private := f.private;
-    uploads := f.uploads;
-
-    IF status <> 200 OR rev IS NULL THEN
-        RETURN;
-    END IF;
-
-    c := xet.hub_rev(id, rev, path);
-
-    path := c.path;
-    lines := c.lines;
-    seqs := c.seqs;
-    oid := c.oid;
-    made_at := c.made_at;
-
-    IF oid IS NULL THEN
-        status := 404;
-        code := 'RevisionNotFound';
-        message := 'Invalid rev id: ' || rev;
-    END IF;
+    SELECT o.* INTO path, status, code, message, more, id, private, uploads,
+                    lines, seqs, oid, made_at, now
+      FROM xet.hub_opened(asked, writes, rev, $4) o;
 END;
 $$;
 
@@ -184,9 +207,9 @@ $$;
 -- Returns the name in xet.hub_refs of the branch that a revision means; NULL
 -- if the revision can't be a branch, by the table "Revisions" of docs/hub.md.
 
-CREATE FUNCTION xet.hub_branch(repo bigint, rev text)
+CREATE FUNCTION xet.hub_branch(rev text)
     RETURNS text
-    LANGUAGE sql STABLE
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
     SELECT 'heads/'
            || CASE WHEN rev = 'HEAD' THEN 'main'
@@ -467,7 +490,7 @@ BEGIN
         RETURN xet.hub_says(404, 'RepoNotFound', 'Repository not found');
     END IF;
 
-    ref := xet.hub_branch(r.id, rev);
+    ref := xet.hub_branch(rev);
 
     PERFORM FROM xet.hub_refs f
       WHERE f.repo_id = r.id AND f.name = ref FOR UPDATE;

@@ -88,8 +88,8 @@ my @other = ('side', $t->sql("SELECT encode(c.oid, 'hex')"
 $t->sql("SELECT xet.hub_ref_put(ROW($hub), 'heads/side', 'main', 0, 'me',"
 	. ' NULL, NULL)');
 
-my %most = (hub_tree_rows => 6000, hub_list => 2000, hub_page_list => 2000,
-	hub_own => 2000,
+my %most = (hub_tree_rows => 6000, hub_tree_end => 6000, hub_list => 2000,
+	hub_page_list => 2000, hub_own => 2000,
 	hub_page_tree => 2000, hub_commits_get => 2000, hub_info => 2000);
 my %one = (
 	hub_begin => sub { "0, 'me', 'f$_[0]', $who, 'z$_[0]'" },

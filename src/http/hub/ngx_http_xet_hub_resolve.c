@@ -30,6 +30,7 @@
 
 typedef struct {
     ngx_http_xet_hub_resolve_row_t  file;
+    xet_hash_t                      hash;
     ngx_http_xet_reader_t          *reader;
     ngx_str_t                       etag;      /* quoted */
     ngx_str_t                       type;      /* media type */
@@ -41,7 +42,7 @@ typedef struct {
 static ngx_int_t ngx_http_xet_hub_resolve_look(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, ngx_uint_t raw);
 static ngx_int_t ngx_http_xet_hub_resolve_row(ngx_http_request_t *r,
-    ngx_http_xet_hub_resolve_row_t *file);
+    ngx_http_xet_hub_resolve_t *f);
 static void ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_uint_t ngx_http_xet_hub_raw_points(ngx_http_xet_hub_t *hub,
     ngx_http_xet_hub_resolve_t *f);
@@ -111,16 +112,34 @@ ngx_http_xet_hub_resolve_look(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 }
 
 
-/* Reads the row.  Every file has a xet hash; the SHA-256 may be unknown. */
+/*
+ * Reads the row.  Every file has a xet hash; the SHA-256 may be unknown.  The
+ * bytes of the hash in the row are in the order of the hash string: here each
+ * word is reversed, because SQL takes longer.
+ */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_row(ngx_http_request_t *r,
-    ngx_http_xet_hub_resolve_row_t *file)
+    ngx_http_xet_hub_resolve_t *f)
 {
+    ngx_uint_t                       i;
+    ngx_http_xet_hub_resolve_row_t  *file;
+
+    file = &f->file;
+
     if (ngx_http_xet_row(r, hub_resolve, 0, file) != NGX_OK
         || (file->answer.status == NGX_HTTP_OK && file->hash == NULL))
     {
         return NGX_ERROR;
+    }
+
+    if (file->hash) {
+
+        for (i = 0; i < XET_HASH_LEN; i++) {
+            f->hash.bytes[i] = file->hash->bytes[i ^ 7];
+        }
+
+        file->hash = &f->hash;
     }
 
     if (file->sha256 == NULL) {
@@ -142,7 +161,7 @@ ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc)
     f = hub->state;
 
     if (rc == NGX_OK) {
-        rc = ngx_http_xet_hub_resolve_row(r, &f->file);
+        rc = ngx_http_xet_hub_resolve_row(r, f);
     }
 
     if (rc != NGX_OK) {
