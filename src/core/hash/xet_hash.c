@@ -80,22 +80,36 @@ xet_status_t
 xet_hash_parse(xet_hash_t *hash, const uint8_t *src, size_t len)
 {
     size_t      i;
-    unsigned    high, low;
+    unsigned    high, low, valid;
     xet_hash_t  h;
+
+    /* the value of each digit, plus 16; 0 for other bytes */
+
+    static const uint8_t  digits[256] = {
+        ['0'] = 16, ['1'] = 17, ['2'] = 18, ['3'] = 19, ['4'] = 20,
+        ['5'] = 21, ['6'] = 22, ['7'] = 23, ['8'] = 24, ['9'] = 25,
+        ['a'] = 26, ['b'] = 27, ['c'] = 28, ['d'] = 29, ['e'] = 30,
+        ['f'] = 31, ['A'] = 26, ['B'] = 27, ['C'] = 28, ['D'] = 29,
+        ['E'] = 30, ['F'] = 31
+    };
 
     if (len != XET_HASH_STR_LEN) {
         return XET_HASH_SYNTAX;
     }
 
+    valid = 16;
+
     for (i = 0; i < XET_HASH_LEN; i++) {
-        high = xet_get_hex_digit(src[2 * i]);
-        low = xet_get_hex_digit(src[2 * i + 1]);
+        high = digits[src[2 * i]];
+        low = digits[src[2 * i + 1]];
 
-        if ((high | low) & 16) {
-            return XET_HASH_SYNTAX;
-        }
+        valid &= high & low;
 
-        h.bytes[i ^ 7] = (uint8_t) (high << 4 | low);
+        h.bytes[i ^ 7] = (uint8_t) (high << 4 | (low & 15));
+    }
+
+    if (!valid) {
+        return XET_HASH_SYNTAX;
     }
 
     *hash = h;

@@ -26,6 +26,7 @@
 
 
 #define NGX_HTTP_XET_PLAN_INLINE  256          /* maximum terms per event */
+#define NGX_HTTP_XET_PLAN_TERM    512          /* usual bytes of JSON, or more */
 #define NGX_HTTP_XET_PLAN_PIECE   65536        /* bytes of JSON */
 #define NGX_HTTP_XET_PLAN_READ    256          /* terms per read */
 
@@ -143,7 +144,8 @@ ngx_http_xet_plan_inline(ngx_http_request_t *r, ngx_http_xet_plan_t *p,
     status = xet_plan_finish(p->plan);
 
     if (status == XET_OK) {
-        xet_buf_init(&p->buf, ngx_http_xet_alloc, r->pool, 0);
+        xet_buf_init(&p->buf, ngx_http_xet_alloc, r->pool,
+                     (p->plan->n + 1) * NGX_HTTP_XET_PLAN_TERM);
 
         xet_plan_writer_init(&p->writer, p->plan, p->kind,
                              ngx_http_xet_url_write, &p->url, p->url.group);
