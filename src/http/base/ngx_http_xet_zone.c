@@ -3,8 +3,8 @@
  * A zone of shared memory, in which nodes are looked up by digest.
  *
  * All nodes are in a hash table, because most steps of a search in a tree miss
- * the processor's caches.  The digest is keyed with a random key of the zone, so
- * clients can't choose the bucket of a node.  Nodes that may be dropped
+ * the processor's caches.  The digest is keyed with a random key of the zone,
+ * so clients can't choose the bucket of a node.  Nodes that may be dropped
  * are also in a queue, ordered by last use.  The code that owns the zone
  * allocates the nodes, and determines their contents and lifetime.
  *

@@ -26,7 +26,7 @@
 
 
 #define NGX_HTTP_XET_PLAN_INLINE  256          /* maximum terms per event */
-#define NGX_HTTP_XET_PLAN_TERM    512          /* usual bytes of JSON, or more */
+#define NGX_HTTP_XET_PLAN_TERM    512          /* bytes of JSON, usually */
 #define NGX_HTTP_XET_PLAN_PIECE   65536        /* bytes of JSON */
 #define NGX_HTTP_XET_PLAN_READ    256          /* terms per read */
 

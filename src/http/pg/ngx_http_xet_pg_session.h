@@ -189,9 +189,9 @@ struct ngx_http_xet_pg_s {
 
 
 /*
- * Initializes a session.  The pool must have set events, host, pg_pool, shares,
- * stmts, timeout, locks and retry, and zeroed the other members.  Returns NGX_OK, or
- * NGX_ERROR if out of memory.
+ * Initializes a session.  The pool must have set events, host, pg_pool,
+ * shares, stmts, timeout, locks and retry, and zeroed the other members.
+ * Returns NGX_OK, or NGX_ERROR if out of memory.
  */
 ngx_int_t ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg, ngx_pool_t *pool);
 
