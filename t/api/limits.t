@@ -610,6 +610,12 @@ cmp_ok(scalar(@running), '>', 30, 'holds ' . @running);
 is($full->{status}, 503, 'full: 503');
 is($full->json()->{error}{code}, 'overloaded', 'full: code');
 is($full->header_value('Retry-After'), 7, 'full: Retry-After');
+
+# if the refused upload has created its subject, that room is still free
+
+$r = hold('tiny', 'm1', $x, answer => 1);
+push @running, $r unless ref($r) =~ /Response/;
+
 is(upload('tiny', 'm1', $x)->{status}, 503, 'full: also for subjects in it');
 is(finish($_, $x), 200, 'a running upload succeeds') for splice(@running, 0, 3);
 ok(wait_for(5, sub { upload('tiny', 'm5', $x)->{status} == 200 }),

@@ -491,6 +491,35 @@ for my $params ('reads=1 depth=2', 'reads=2', 'reads=3 depth=1') {
 }
 
 # --------------------------------------------------------------------------
+# concurrent reads share a sync, and so a transaction: when one fails, all other
+# requests get their responses
+
+my $terms = join("\n", $t->sql('SELECT pg_get_functiondef('
+	. "'xet.file_terms'::regproc)"));
+my $fails = $terms =~ s/(WHEN file_terms\.repo IS NULL)/
+	WHEN file_terms.file = (SELECT x.hash FROM xet.files x
+		WHERE x.size = 53000)
+	THEN 1 \/ (length(file_terms.file) - 32) > 0 $1/r;
+
+isnt($fails, $terms, 'a statement that fails for one file');
+$t->sql($fails);
+
+my ($sender) = $t->worker_pids();
+my @open = map { $t->connect() } @files;
+for (1 .. 3) {
+	kill('STOP', $sender);
+	$open[$_]->start('GET', uri($files[$_])) for 0 .. $#files;
+	kill('CONT', $sender);
+
+	is_deeply([ map { $_->response('GET')->{status} } @open ],
+		[ map { $_ == 2 ? 500 : 200 } 0 .. $#files ],
+		"one read of many fails, $_");
+}
+
+$t->sql($terms);
+is($t->get(uri($files[2]))->{status}, 200, 'the statement works again');
+
+# --------------------------------------------------------------------------
 # large results
 
 my @wide = map { make_xorb(random_bytes(70 + $_, 8192 * 16), sizes => [ 16 ],

@@ -52,6 +52,7 @@ xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *copy_id, const uint8_t *src,
     size_t len)
 {
     size_t      i;
+    uint8_t     bits;
     uint32_t    n, digit;
     xet_hash_t  hash;
 
@@ -59,13 +60,15 @@ xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *copy_id, const uint8_t *src,
         return XET_HASH_SYNTAX;
     }
 
+    /* only the digits "A" to "F" lack this bit */
+
+    bits = 0x20;
+
     for (i = 0; i < len; i++) {
-        if (src[i] >= 'A' && src[i] <= 'F') {
-            return XET_HASH_SYNTAX;
-        }
+        bits &= src[i];
     }
 
-    if (xet_hash_parse(&hash, src, XET_HASH_STR_LEN) != XET_OK) {
+    if (!bits || xet_hash_parse(&hash, src, XET_HASH_STR_LEN) != XET_OK) {
         return XET_HASH_SYNTAX;
     }
 

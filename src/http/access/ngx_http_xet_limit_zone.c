@@ -26,7 +26,7 @@
 #include "ngx_http_xet_access.h"
 
 
-#define NGX_HTTP_XET_LIMIT_LAYOUT  0x7802      /* unique among all zones */
+#define NGX_HTTP_XET_LIMIT_LAYOUT  0x7803      /* unique among all zones */
 
 
 /* A subject.  It has 128 bytes, so that the slab allocator wastes no memory. */

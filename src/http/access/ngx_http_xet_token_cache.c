@@ -17,7 +17,7 @@
 #include "ngx_http_xet_access.h"
 
 
-#define NGX_HTTP_XET_TOKEN_CACHE_LAYOUT  4     /* unique among all zones */
+#define NGX_HTTP_XET_TOKEN_CACHE_LAYOUT  9     /* unique among all zones */
 
 
 typedef struct {

@@ -203,7 +203,7 @@ typedef struct {
     ngx_thread_pool_t         *read_pool;
 
     ngx_array_t               *url_keys;       /* ngx_http_xet_key_t */
-    xet_sign_key_t           **sign;           /* MAC contexts of url_keys */
+    xet_sign_key_t           **sign;           /* states of url_keys */
 
     ngx_str_t                  dedup_secret;   /* XET_KEY_LEN bytes */
 
@@ -878,11 +878,13 @@ char *ngx_http_xet_param_duplicate(ngx_conf_t *cf, ngx_str_t *arg);
  * members.
  */
 
-typedef struct {
-    ngx_rbtree_node_t    node;                 /* key: start of the digest */
-    ngx_queue_t          queue;
-    xet_hash_t           digest;
-} ngx_http_xet_zone_node_t;
+typedef struct ngx_http_xet_zone_node_s  ngx_http_xet_zone_node_t;
+
+struct ngx_http_xet_zone_node_s {
+    ngx_http_xet_zone_node_t   *next;          /* in the bucket */
+    ngx_queue_t                 queue;
+    xet_hash_t                  digest;
+};
 
 
 /*
@@ -891,11 +893,11 @@ typedef struct {
  */
 
 typedef struct {
-    ngx_uint_t           layout;
-    u_char               key[XET_HASH_LEN];    /* random, keys the digests */
-    ngx_rbtree_t         tree;
-    ngx_rbtree_node_t    sentinel;
-    ngx_queue_t          queue;                /* most recently used first */
+    ngx_uint_t                  layout;
+    u_char                      key[XET_HASH_LEN];   /* random, for digests */
+    ngx_http_xet_zone_node_t  **buckets;
+    ngx_uint_t                  mask;          /* number of buckets - 1 */
+    ngx_queue_t                 queue;         /* most recently used first */
 } ngx_http_xet_zone_t;
 
 

@@ -24,7 +24,7 @@
 #include "ngx_http_xet.h"
 
 
-#define NGX_HTTP_XET_ANSWERS_LAYOUT  7         /* unique among all zones */
+#define NGX_HTTP_XET_ANSWERS_LAYOUT  10        /* unique among all zones */
 #define NGX_HTTP_XET_ANSWERS_DROP    8         /* nodes dropped at once */
 #define NGX_HTTP_XET_ANSWERS_TRIES   4
 #define NGX_HTTP_XET_ANSWERS_PARTS   256

@@ -2,8 +2,9 @@
 /*
  * A zone of shared memory, in which nodes are looked up by digest.
  *
- * All nodes are in a tree.  The digest is keyed with a random key of the zone,
- * so clients can't choose the position of a node.  Nodes that may be dropped
+ * All nodes are in a hash table, because most steps of a search in a tree miss
+ * the processor's caches.  The digest is keyed with a random key of the zone,
+ * so clients can't choose the bucket of a node.  Nodes that may be dropped
  * are also in a queue, ordered by last use.  The code that owns the zone
  * allocates the nodes, and determines their contents and lifetime.
  *
@@ -16,14 +17,18 @@
 #include <openssl/rand.h>
 
 
-static void ngx_http_xet_zone_insert_value(ngx_rbtree_node_t *temp,
-    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
+#define NGX_HTTP_XET_ZONE_NODE  1024           /* bytes of zone per bucket */
+
+
+static ngx_http_xet_zone_node_t **ngx_http_xet_zone_bucket(
+    ngx_http_xet_zone_t *z, const xet_hash_t *digest);
 
 
 ngx_int_t
 ngx_http_xet_zone_init(ngx_shm_zone_t *zone, void *data, ngx_uint_t layout,
     size_t size)
 {
+    size_t                n;
     ngx_slab_pool_t      *shpool;
     ngx_http_xet_zone_t  *z;
 
@@ -54,7 +59,18 @@ ngx_http_xet_zone_init(ngx_shm_zone_t *zone, void *data, ngx_uint_t layout,
         return NGX_ERROR;
     }
 
-    ngx_rbtree_init(&z->tree, &z->sentinel, ngx_http_xet_zone_insert_value);
+    for (n = 1; n <= zone->shm.size / NGX_HTTP_XET_ZONE_NODE / 2; n *= 2) {
+        /* void */
+    }
+
+    z->mask = n - 1;
+
+    z->buckets = ngx_slab_calloc(shpool,
+                                 n * sizeof(ngx_http_xet_zone_node_t *));
+    if (z->buckets == NULL) {
+        return NGX_ERROR;
+    }
+
     ngx_queue_init(&z->queue);
 
     shpool->data = z;
@@ -64,70 +80,22 @@ ngx_http_xet_zone_init(ngx_shm_zone_t *zone, void *data, ngx_uint_t layout,
 }
 
 
-static void
-ngx_http_xet_zone_insert_value(ngx_rbtree_node_t *temp,
-    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel)
+static ngx_http_xet_zone_node_t **
+ngx_http_xet_zone_bucket(ngx_http_xet_zone_t *z, const xet_hash_t *digest)
 {
-    ngx_rbtree_node_t         **p;
-    ngx_http_xet_zone_node_t   *n, *t;
-
-    for ( ;; ) {
-
-        if (node->key != temp->key) {
-            p = (node->key < temp->key) ? &temp->left : &temp->right;
-
-        } else {
-            n = (ngx_http_xet_zone_node_t *) node;
-            t = (ngx_http_xet_zone_node_t *) temp;
-
-            p = (xet_hash_cmp(&n->digest, &t->digest) < 0) ? &temp->left
-                                                           : &temp->right;
-        }
-
-        if (*p == sentinel) {
-            break;
-        }
-
-        temp = *p;
-    }
-
-    *p = node;
-    node->parent = temp;
-    node->left = sentinel;
-    node->right = sentinel;
-    ngx_rbt_red(node);
+    return &z->buckets[xet_get_u64(digest->bytes) & z->mask];
 }
 
 
 ngx_http_xet_zone_node_t *
 ngx_http_xet_zone_find(ngx_http_xet_zone_t *z, const xet_hash_t *digest)
 {
-    int                        rc;
-    ngx_rbtree_key_t           key;
-    ngx_rbtree_node_t         *node, *sentinel;
     ngx_http_xet_zone_node_t  *n;
 
-    key = (ngx_rbtree_key_t) xet_get_u64(digest->bytes);
-
-    node = z->tree.root;
-    sentinel = z->tree.sentinel;
-
-    while (node != sentinel) {
-
-        if (key != node->key) {
-            node = (key < node->key) ? node->left : node->right;
-            continue;
-        }
-
-        n = (ngx_http_xet_zone_node_t *) node;
-
-        rc = xet_hash_cmp(digest, &n->digest);
-
-        if (rc == 0) {
+    for (n = *ngx_http_xet_zone_bucket(z, digest); n; n = n->next) {
+        if (xet_hash_equal(&n->digest, digest)) {
             return n;
         }
-
-        node = (rc < 0) ? node->left : node->right;
     }
 
     return NULL;
@@ -138,10 +106,14 @@ void
 ngx_http_xet_zone_insert(ngx_http_xet_zone_t *z, ngx_http_xet_zone_node_t *n,
     const xet_hash_t *digest)
 {
-    n->node.key = (ngx_rbtree_key_t) xet_get_u64(digest->bytes);
-    n->digest = *digest;
+    ngx_http_xet_zone_node_t  **bucket;
 
-    ngx_rbtree_insert(&z->tree, &n->node);
+    bucket = ngx_http_xet_zone_bucket(z, digest);
+
+    n->digest = *digest;
+    n->next = *bucket;
+    *bucket = n;
+
     ngx_queue_insert_head(&z->queue, &n->queue);
 }
 
@@ -173,7 +145,15 @@ void
 ngx_http_xet_zone_drop(ngx_slab_pool_t *shpool, ngx_http_xet_zone_t *z,
     ngx_http_xet_zone_node_t *n)
 {
+    ngx_http_xet_zone_node_t  **p;
+
+    for (p = ngx_http_xet_zone_bucket(z, &n->digest); *p != n; p = &(*p)->next)
+    {
+        /* void */
+    }
+
+    *p = n->next;
+
     ngx_queue_remove(&n->queue);
-    ngx_rbtree_delete(&z->tree, &n->node);
     ngx_slab_free_locked(shpool, n);
 }

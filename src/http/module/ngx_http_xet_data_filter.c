@@ -227,30 +227,47 @@ ngx_http_xet_data_cache(ngx_http_request_t *r)
 }
 
 
+/*
+ * Adds the headers.  Their values are kept, since most URLs of a second expire
+ * at the same time.
+ */
+
 static ngx_int_t
 ngx_http_xet_data_life(ngx_http_request_t *r, ngx_http_xet_data_t *data)
 {
     time_t     left;
+    u_char    *p;
     ngx_str_t  control, expires;
 
-    control.data = ngx_pnalloc(r->pool, sizeof("public, max-age=, immutable")
-                                        + NGX_TIME_T_LEN);
-    expires.data = ngx_pnalloc(r->pool,
-                               sizeof("Mon, 28 Sep 1970 06:00:00 GMT"));
+    static time_t  now, end;
+    static size_t  len;
+    static u_char  date[sizeof("Mon, 28 Sep 1970 06:00:00 GMT") - 1];
+    static u_char  age[sizeof("public, max-age=, immutable")
+                       + NGX_TIME_T_LEN];
 
-    if (control.data == NULL || expires.data == NULL) {
+    if (now != ngx_time() || end != data->expires) {
+        now = ngx_time();
+        end = data->expires;
+
+        left = ngx_max(end - now, 0);
+        left = ngx_min(left, NGX_HTTP_XET_DATA_AGE_MAX);
+
+        len = ngx_sprintf(age, "public, max-age=%T, immutable", left) - age;
+        (void) ngx_http_time(date, now + left);
+    }
+
+    p = ngx_pnalloc(r->pool, len + sizeof(date));
+    if (p == NULL) {
         return NGX_ERROR;
     }
 
-    left = data->expires - ngx_time();
-    left = ngx_max(left, 0);
-    left = ngx_min(left, NGX_HTTP_XET_DATA_AGE_MAX);
+    control.data = p;
+    control.len = len;
 
-    control.len = ngx_sprintf(control.data, "public, max-age=%T, immutable",
-                              left)
-                  - control.data;
-    expires.len = ngx_http_time(expires.data, ngx_time() + left)
-                  - expires.data;
+    expires.data = ngx_cpymem(p, age, len);
+    expires.len = sizeof(date);
+
+    ngx_memcpy(expires.data, date, sizeof(date));
 
     /* clients with HTTP/1.0 need "Expires" */
 

@@ -30,6 +30,8 @@ static void ngx_http_xet_mask_write(ngx_log_t *log, ngx_uint_t level,
 static void ngx_http_xet_mask_syslog(ngx_log_t *log, ngx_uint_t level,
     u_char *buf, size_t len);
 static ngx_int_t ngx_http_xet_mask_handler(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_xet_mask_inside(ngx_http_request_t *r,
+    const ngx_str_t *s);
 static ngx_int_t ngx_http_xet_mask_user(ngx_http_request_t *r);
 static void ngx_http_xet_mask_line(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_mask_copy(ngx_http_request_t *r, ngx_str_t *s);
@@ -210,12 +212,7 @@ ngx_http_xet_mask_handler(ngx_http_request_t *r)
 
     xet_mask(r->request_line.data, r->request_line.len);
 
-    /* the URI is usually a part of the request line */
-
-    if (r->unparsed_uri.data < r->request_line.data
-        || r->unparsed_uri.data + r->unparsed_uri.len
-           > r->request_line.data + r->request_line.len)
-    {
+    if (!ngx_http_xet_mask_inside(r, &r->unparsed_uri)) {
         xet_mask(r->unparsed_uri.data, r->unparsed_uri.len);
     }
 
@@ -224,11 +221,27 @@ ngx_http_xet_mask_handler(ngx_http_request_t *r)
         xet_mask(referer->data, referer->len);
     }
 
+    if (ngx_http_xet_mask_user(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     /* mask a copy, since arguments may be a constant of the configuration */
 
-    return (ngx_http_xet_mask_user(r) == NGX_OK
-            && ngx_http_xet_mask_copy(r, &r->args) == NGX_OK)
-           ? NGX_OK : NGX_ERROR;
+    return ngx_http_xet_mask_inside(r, &r->args)
+           ? NGX_OK : ngx_http_xet_mask_copy(r, &r->args);
+}
+
+
+/*
+ * Returns whether s, the URI or the arguments, is a part of the request line,
+ * as usual.  Then it has been masked with the request line.
+ */
+
+static ngx_uint_t
+ngx_http_xet_mask_inside(ngx_http_request_t *r, const ngx_str_t *s)
+{
+    return s->data >= r->request_line.data
+           && s->data + s->len <= r->request_line.data + r->request_line.len;
 }
 
 

@@ -4,9 +4,16 @@
  *
  * A thread connects (ngx_http_xet_pg_connect.c).  The event loop then sends
  * the settings and the check in one round trip; afterwards it only sends
- * statements and reads results.  The session is in pipeline mode: each
- * statement has its own sync, so a failing statement does not affect others,
- * and results arrive in the order of sending.
+ * statements and reads results.  The session is in pipeline mode: results
+ * arrive in the order of sending.
+ *
+ * A sync ends the transaction of the statements before it.  A statement that
+ * writes has its own sync.  Short reads of the same iteration of the event loop
+ * share a sync, up to NGX_HTTP_XET_PG_SHARE, because a sync costs two system
+ * calls on both sides, as much as a short read.  Such reads are in one
+ * transaction, but each has its own snapshot and its own statement_timeout.  If
+ * one fails, PostgreSQL skips those after it: they are sent again, "alone".
+ * Results are delivered when the sync arrives.
  *
  * The check parses all statements, one after the other, as the unnamed
  * statement: a database with other functions is detected before the first
@@ -15,7 +22,7 @@
  * the statements, and each prepared statement takes ten kilobytes.  The flag of
  * a statement is set when the preparation is sent, and cleared if it fails.
  * Statements sent in between fail, too: they are sent again, "alone", each with
- * a preparation of its own as the unnamed statement.
+ * its own sync and a preparation of its own as the unnamed statement.
  *
  * States: closed -> connecting -> ready -> closed; and closed -> backoff ->
  * connecting while PostgreSQL is unreachable.  While pg->connect is set, the
@@ -56,6 +63,7 @@
 
 
 #define NGX_HTTP_XET_PG_BEGINS  5000           /* deadline for the start, ms */
+#define NGX_HTTP_XET_PG_SHARE   8              /* reads with the same sync */
 
 
 static void ngx_http_xet_pg_connected(void *data, PGconn *conn,
@@ -72,6 +80,8 @@ static void ngx_http_xet_pg_ready(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_refused(ngx_http_xet_pg_t *pg, const char *error);
 static void ngx_http_xet_pg_read_handler(ngx_event_t *rev);
 static void ngx_http_xet_pg_write_handler(ngx_event_t *wev);
+static void ngx_http_xet_pg_sync_handler(ngx_event_t *ev);
+static ngx_int_t ngx_http_xet_pg_sync(ngx_http_xet_pg_t *pg);
 static int ngx_http_xet_pg_prepare(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q);
 static int ngx_http_xet_pg_parse(ngx_http_xet_pg_t *pg,
@@ -81,6 +91,8 @@ static int ngx_http_xet_pg_guard(ngx_http_xet_pg_t *pg,
 static void ngx_http_xet_pg_clock(ngx_http_xet_pg_t *pg, int64_t clock);
 static ngx_int_t ngx_http_xet_pg_flush(ngx_http_xet_pg_t *pg);
 static ngx_int_t ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg);
+static ngx_int_t ngx_http_xet_pg_synced(ngx_http_xet_pg_t *pg);
+static ngx_http_xet_pg_query_t *ngx_http_xet_pg_taker(ngx_http_xet_pg_t *pg);
 static const char *ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q, PGresult *res);
 static void ngx_http_xet_pg_unprepare(ngx_http_xet_pg_t *pg,
@@ -133,6 +145,10 @@ ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg, ngx_pool_t *pool)
     pg->setup.data = pg;
     pg->setup.log = ngx_cycle->log;
     pg->setup.cancelable = 1;
+
+    pg->sync.handler = ngx_http_xet_pg_sync_handler;
+    pg->sync.data = pg;
+    pg->sync.log = ngx_cycle->log;
 
     return NGX_OK;
 }
@@ -450,7 +466,9 @@ ngx_http_xet_pg_refused(ngx_http_xet_pg_t *pg, const char *error)
 ngx_int_t
 ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 {
-    int  i, formats[NGX_HTTP_XET_PARAMS_MAX];
+    int         i, formats[NGX_HTTP_XET_PARAMS_MAX];
+    ngx_int_t   rc;
+    ngx_uint_t  shares;
 
     for (i = 0; i < (int) q->stmt->params; i++) {
         formats[i] = 1;
@@ -458,18 +476,25 @@ ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
     pg->connection->idle = 0;
 
+    /* a statement that is prepared now may fail more often than others */
+
+    shares = pg->shares && !q->alone && pg->prepared[q->stmt - pg->stmts];
+
+    rc = (pg->nshared && !shares) ? ngx_http_xet_pg_sync(pg) : NGX_OK;
+
     q->pg = pg;
+    q->syncs = 0;
     ngx_queue_insert_tail(&pg->inflight, &q->queue);
     pg->n++;
 
-    if (ngx_http_xet_pg_prepare(pg, q) != 1
+    if (rc != NGX_OK
+        || ngx_http_xet_pg_prepare(pg, q) != 1
         || ngx_http_xet_pg_guard(pg, q) != 1
         || (q->alone && ngx_http_xet_pg_parse(pg, q->stmt, "") != 1)
         || PQsendQueryPrepared(pg->conn, q->alone ? "" : q->stmt->name,
                                (int) q->stmt->params, q->values, q->lengths,
                                formats, 1)
-           != 1
-        || PQpipelineSync(pg->conn) != 1)
+           != 1)
     {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "xet: sending to %V failed: %s", &pg->host->name,
@@ -477,7 +502,49 @@ ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
         return NGX_ERROR;
     }
 
-    return ngx_http_xet_pg_flush(pg);
+    if (shares && ++pg->nshared < NGX_HTTP_XET_PG_SHARE) {
+        ngx_post_event(&pg->sync, &ngx_posted_events);
+        return NGX_OK;
+    }
+
+    return ngx_http_xet_pg_sync(pg);
+}
+
+
+static void
+ngx_http_xet_pg_sync_handler(ngx_event_t *ev)
+{
+    ngx_http_xet_pg_t *pg = ev->data;
+
+    if (pg->nshared && ngx_http_xet_pg_sync(pg) != NGX_OK) {
+        ngx_http_xet_pg_fail(pg);
+    }
+}
+
+
+/* Ends the transaction of the last statements, and sends them. */
+
+static ngx_int_t
+ngx_http_xet_pg_sync(ngx_http_xet_pg_t *pg)
+{
+    ngx_http_xet_pg_query_t  *q;
+
+    q = ngx_queue_data(ngx_queue_last(&pg->inflight), ngx_http_xet_pg_query_t,
+                       queue);
+
+    q->syncs = 1;
+    pg->nshared = 0;
+
+    if (PQpipelineSync(pg->conn) != 1
+        || ngx_http_xet_pg_flush(pg) != NGX_OK)
+    {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "xet: sending to %V failed: %s", &pg->host->name,
+                      PQerrorMessage(pg->conn));
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
 }
 
 
@@ -685,19 +752,17 @@ ngx_http_xet_pg_write_handler(ngx_event_t *wev)
 
 
 /*
- * Reads the available results.  libpq returns a result, a NULL and a sync for
- * each statement; the sync ends the statement.  The results of its preparation
- * and of xet.in_time() precede the statement's own result.  Returns
- * NGX_DECLINED if the session is no longer ready, else NGX_OK.
+ * Reads the available results.  libpq returns a result and a NULL for each
+ * statement, and then the sync that ends one or several statements.  The
+ * results of a statement's preparation and of xet.in_time() precede its own
+ * result.  Returns NGX_DECLINED if the session is no longer ready, else NGX_OK.
  */
 
 static ngx_int_t
 ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg)
 {
-    PGresult                 *res;
-    const char               *error;
-    ngx_queue_t              *head;
-    ngx_http_xet_pg_query_t  *q;
+    PGresult    *res;
+    const char  *error;
 
     while (pg->n) {
         res = ngx_http_xet_pg_result(pg->conn);
@@ -706,11 +771,8 @@ ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg)
             break;
         }
 
-        head = ngx_queue_head(&pg->inflight);
-        q = ngx_queue_data(head, ngx_http_xet_pg_query_t, queue);
-
         if (PQresultStatus(res) != PGRES_PIPELINE_SYNC) {
-            error = ngx_http_xet_pg_take(pg, q, res);
+            error = ngx_http_xet_pg_take(pg, ngx_http_xet_pg_taker(pg), res);
 
             if (error) {
                 ngx_http_xet_pg_refused(pg, error);
@@ -721,6 +783,37 @@ ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg)
         }
 
         PQclear(res);
+
+        if (ngx_http_xet_pg_synced(pg) != NGX_OK) {
+            return NGX_DECLINED;
+        }
+    }
+
+    if (PQstatus(pg->conn) == CONNECTION_BAD) {
+        ngx_http_xet_pg_fail(pg);
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Ends the statements before a sync.  Returns NGX_DECLINED if the session is no
+ * longer ready; statements that have not ended are then sent again.
+ */
+
+static ngx_int_t
+ngx_http_xet_pg_synced(ngx_http_xet_pg_t *pg)
+{
+    ngx_uint_t                last;
+    ngx_queue_t              *head;
+    ngx_http_xet_pg_query_t  *q;
+
+    do {
+        head = ngx_queue_head(&pg->inflight);
+        q = ngx_queue_data(head, ngx_http_xet_pg_query_t, queue);
+        last = q->syncs;
 
         ngx_http_xet_pg_unprepare(pg, q);
 
@@ -733,14 +826,34 @@ ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg)
         if (pg->state != NGX_HTTP_XET_PG_READY) {
             return NGX_DECLINED;
         }
-    }
 
-    if (PQstatus(pg->conn) == CONNECTION_BAD) {
-        ngx_http_xet_pg_fail(pg);
-        return NGX_DECLINED;
-    }
+    } while (!last);
 
     return NGX_OK;
+}
+
+
+/*
+ * Returns the statement of the next result.  A statement that shares a sync has
+ * one result, unless it is the last one before the sync.
+ */
+
+static ngx_http_xet_pg_query_t *
+ngx_http_xet_pg_taker(ngx_http_xet_pg_t *pg)
+{
+    ngx_queue_t              *e;
+    ngx_http_xet_pg_query_t  *q;
+
+    for (e = ngx_queue_head(&pg->inflight); /* void */ ; e = ngx_queue_next(e))
+    {
+        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
+
+        if (q->res == NULL || q->syncs
+            || e == ngx_queue_last(&pg->inflight))
+        {
+            return q;
+        }
+    }
 }
 
 
@@ -874,6 +987,12 @@ ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg)
     if (pg->setup.timer_set) {
         ngx_del_timer(&pg->setup);
     }
+
+    if (pg->sync.posted) {
+        ngx_delete_posted_event(&pg->sync);
+    }
+
+    pg->nshared = 0;
 
     if (pg->connection) {
 

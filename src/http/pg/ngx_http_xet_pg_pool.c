@@ -56,6 +56,8 @@ static void ngx_http_xet_pg_pool_ready(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_pool_failed(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q);
+static void ngx_http_xet_pg_pool_retry(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_query_t *q);
 static void ngx_http_xet_pg_pool_drained(ngx_http_xet_pg_t *pg);
 
 
@@ -93,6 +95,7 @@ ngx_http_xet_pg_pool_init(ngx_http_xet_pg_pool_t *pg_pool, ngx_pool_t *pool)
         pg->host = pg_pool->host;
         pg->events = &ngx_http_xet_pg_pool_events;
         pg->stmts = pg_pool->stmts;
+        pg->shares = pg_pool->shares;
         pg->timeout = pg_pool->running;
         pg->locks = pg_pool->locks;
 
@@ -746,7 +749,6 @@ ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 {
     PGresult                *res;
     const char              *sqlstate;
-    ngx_queue_t              lost;
     ExecStatusType           status;
     ngx_http_xet_pg_pool_t  *pg_pool;
 
@@ -756,6 +758,17 @@ ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
     q->res = NULL;
 
     status = PQresultStatus(res);
+
+    if (status == PGRES_PIPELINE_ABORTED) {
+
+        /* a statement with the same sync has failed */
+
+        PQclear(res);
+
+        q->alone = 1;
+        ngx_http_xet_pg_pool_retry(pg, q);
+        return;
+    }
 
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
 
@@ -812,15 +825,24 @@ ngx_http_xet_pg_pool_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
         PQclear(res);
 
-        ngx_queue_init(&lost);
-        ngx_queue_insert_head(&lost, &q->queue);
-        q->pg = pg;
-
-        ngx_http_xet_pg_pool_recycle(pg_pool, &lost);
+        ngx_http_xet_pg_pool_retry(pg, q);
         return;
     }
 
     ngx_http_xet_pg_pool_refused(q, res, sqlstate);
+}
+
+
+static void
+ngx_http_xet_pg_pool_retry(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
+{
+    ngx_queue_t  lost;
+
+    ngx_queue_init(&lost);
+    ngx_queue_insert_head(&lost, &q->queue);
+    q->pg = pg;
+
+    ngx_http_xet_pg_pool_recycle(pg->pg_pool, &lost);
 }
 
 

@@ -3,11 +3,11 @@
  * The pools of PostgreSQL sessions of a worker.
  *
  * There are pools for reads, writes, dedup queries, long reads and pings.
- * Reads and dedup queries are pipelined; dedup queries have their own pool
- * because their cost varies.  The pools of writes and long reads run one
- * statement at a time per session.  In the pool of long reads (see
- * statements.def) callers take turns, and one caller may fill at most a quarter
- * of the queue.
+ * Reads and dedup queries are pipelined.  Dedup queries have their own pool
+ * because their cost varies, and PostgreSQL cancels slow ones; so only reads
+ * share syncs.  The pools of writes and long reads run one statement at a time
+ * per session.  In the pool of long reads (see statements.def) callers take
+ * turns, and one caller may fill at most a quarter of the queue.
  *
  * A ping must not wait behind a statement that waits for a lock.  It uses an
  * idle read session; if all are busy, it uses a session of the ping pool, which
@@ -83,6 +83,7 @@ ngx_http_xet_pg_pools_init(ngx_cycle_t *cycle,
     ngx_http_xet_pg_pools_set(&pg_pool[NGX_HTTP_XET_READ], xmcf->reads,
                               xmcf->depth, xmcf->query_timeout,
                               xmcf->query_timeout);
+    pg_pool[NGX_HTTP_XET_READ].shares = 1;
 
     ngx_http_xet_pg_pools_set(&pg_pool[NGX_HTTP_XET_WRITE], xmcf->writes, 1,
                               xmcf->write_timeout, xmcf->write_timeout);

@@ -116,6 +116,7 @@ struct ngx_http_xet_pg_query_s {
     unsigned                        unfit:1;   /* fit() has returned 0 */
     unsigned                        acts:1;    /* xet.in_time() is sent first */
     unsigned                        alone:1;   /* as the unnamed statement */
+    unsigned                        syncs:1;   /* a sync follows */
 
     /* sent with the statement, and without a result so far */
 
@@ -164,6 +165,8 @@ struct ngx_http_xet_pg_s {
 
     ngx_http_xet_pg_connect_t       *connect;  /* connecting thread */
     ngx_event_t                      setup;    /* deadline of the check */
+    ngx_event_t                      sync;     /* ends the shared statements */
+    ngx_uint_t                       nshared;  /* statements without a sync */
     const ngx_http_xet_pg_stmt_t    *stmts;    /* all statements; setup compares
                                                   their column types */
     const ngx_http_xet_pg_stmt_t    *checked;  /* next statement to compare */
@@ -177,6 +180,7 @@ struct ngx_http_xet_pg_s {
     int64_t                          clock;
     ngx_msec_t                       clock_at;
 
+    unsigned                         shares:1; /* statements share syncs */
     unsigned                         writing:1;
     unsigned                         prepares:1; /* has prepared statements */
     unsigned                         logged:1; /* connect failure was logged */
@@ -185,9 +189,9 @@ struct ngx_http_xet_pg_s {
 
 
 /*
- * Initializes a session.  The pool must have set events, host, pg_pool, stmts,
- * timeout, locks and retry, and zeroed the other members.  Returns NGX_OK, or
- * NGX_ERROR if out of memory.
+ * Initializes a session.  The pool must have set events, host, pg_pool,
+ * shares, stmts, timeout, locks and retry, and zeroed the other members.
+ * Returns NGX_OK, or NGX_ERROR if out of memory.
  */
 ngx_int_t ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg, ngx_pool_t *pool);
 
@@ -198,7 +202,8 @@ ngx_int_t ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg, ngx_pool_t *pool);
 ngx_int_t ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg);
 
 /*
- * Sends q and adds it to pg->inflight.  Returns NGX_ERROR if the session fails;
+ * Adds q to pg->inflight and sends it, if it shares a sync at the end of this
+ * iteration of the event loop.  Returns NGX_ERROR if the session fails;
  * q is in pg->inflight even then, and the caller closes the session.
  */
 ngx_int_t ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg,
@@ -241,6 +246,7 @@ struct ngx_http_xet_pg_pool_s {
     ngx_msec_t          locks;         /* lock_timeout in PostgreSQL; 0: none */
     ngx_msec_t          idle_timeout;  /* idle sessions are closed after it */
     ngx_uint_t          keep;          /* sessions that are reopened then */
+    ngx_uint_t          shares;        /* 1: short reads, which share syncs */
 
     ngx_http_xet_pg_t  *sessions;
     ngx_event_t         idle;          /* looks for idle sessions */
