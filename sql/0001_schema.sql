@@ -581,8 +581,7 @@ CREATE FUNCTION xet.xorbs_new()
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    INSERT INTO xet.gc_xorbs AS n (xorb_id)
-    SELECT x.id FROM new x ORDER BY x.id
+    INSERT INTO xet.gc_xorbs AS n (xorb_id) VALUES (NEW.id)
     ON CONFLICT (xorb_id) DO UPDATE SET since = excluded.since;
 
     RETURN NULL;
@@ -590,8 +589,7 @@ END;
 $$;
 
 CREATE TRIGGER new AFTER INSERT ON xet.xorbs
-    REFERENCING NEW TABLE AS new
-    FOR EACH STATEMENT EXECUTE FUNCTION xet.xorbs_new();
+    FOR EACH ROW EXECUTE FUNCTION xet.xorbs_new();
 
 
 -- ---------------------------------------------------------------------------
@@ -661,16 +659,31 @@ CREATE TABLE xet.quotas (
 
 
 -- Updates the stored bytes of repos and subjects in xet.usage when their
--- charges change.
+-- charges change.  Charges are inserted one by one, and deleted many at a time.
+
+CREATE FUNCTION xet.charges_new()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF NEW.repo_id IS NOT NULL OR NEW.subject IS NOT NULL THEN
+        PERFORM xet.usage_count(NEW.repo_id, NEW.subject, NEW.bytes, 0, 0);
+    END IF;
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER count_new AFTER INSERT ON xet.charges
+    FOR EACH ROW EXECUTE FUNCTION xet.charges_new();
+
 
 CREATE FUNCTION xet.charges_count()
     RETURNS trigger
     LANGUAGE plpgsql
 AS $$
-DECLARE
-    sign  integer := CASE WHEN TG_OP = 'INSERT' THEN 1 ELSE -1 END;
 BEGIN
-    PERFORM xet.usage_count(c.repo_id, c.subject, sign * c.bytes, 0, 0)
+    PERFORM xet.usage_count(c.repo_id, c.subject, -c.bytes, 0, 0)
        FROM (SELECT k.repo_id, k.subject, sum(k.bytes)::bigint AS bytes
                FROM changed k
               GROUP BY k.repo_id, k.subject
@@ -679,10 +692,6 @@ BEGIN
     RETURN NULL;
 END;
 $$;
-
-CREATE TRIGGER count_new AFTER INSERT ON xet.charges
-    REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION xet.charges_count();
 
 CREATE TRIGGER count_gone AFTER DELETE ON xet.charges
     REFERENCING OLD TABLE AS changed

@@ -312,7 +312,7 @@ $$;
 
 -- Calls xet.file_prove() for several files, and returns the number of files
 -- whose digest was not proven before.  All sessions use the same order of
--- files; otherwise two sessions could deadlock.
+-- files, as in xet.shard_known(); otherwise two sessions could deadlock.
 
 CREATE FUNCTION xet.files_prove(files bytea[], digests bytea[])
     RETURNS bigint
@@ -328,7 +328,10 @@ BEGIN
 
     FOR f IN SELECT u.file, u.digest
                FROM unnest($1, $2) AS u(file, digest)
-              ORDER BY u.file
+              CROSS JOIN LATERAL (SELECT k.id FROM xet.files k
+                                   WHERE k.hash = u.file
+                                  OFFSET 0) k
+              ORDER BY k.id
     LOOP
         n := n + xet.file_prove(f.file, f.digest)::integer;
     END LOOP;

@@ -15,17 +15,15 @@ CREATE FUNCTION xet.repo_row(repo text)
 AS $$
 DECLARE
     found_id bigint;
+    locked   text;
 BEGIN
     FOR i IN 1 .. 8 LOOP
-        SELECT r.id INTO found_id
-          FROM (SELECT r.id,
-                       pg_advisory_xact_lock_shared(hashtext('xet.repos'),
-                                                    hashint8(r.id))
-                  FROM xet.repos r
-                 WHERE r.name = $1
-                OFFSET 0) r;
+        SELECT r.id INTO found_id FROM xet.repos r WHERE r.name = $1;
 
         IF found_id IS NOT NULL THEN
+            locked := pg_advisory_xact_lock_shared(hashtext('xet.repos'),
+                                                   hashint8(found_id));
+
             PERFORM FROM xet.repos r WHERE r.id = found_id FOR KEY SHARE;
 
             IF FOUND THEN

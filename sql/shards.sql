@@ -281,7 +281,7 @@ $$;
 -- Inserts the new files of one batch, and returns their serials, their ids, and
 -- the digests that the batch claims for them.  If a file occurs twice, its
 -- first entry counts.  held: set if the files are added to no repo, so that the
--- store holds them.
+-- store holds them.  proven: set if the server has computed the digests.
 --
 -- This and the next functions run for each upload, however small: so they are
 -- in PL/pgSQL, which keeps plans, and each row of a table is looked up by
@@ -289,14 +289,15 @@ $$;
 
 CREATE FUNCTION xet.shard_files(serials bigint[], hashes bytea[],
     sizes bigint[], sha256 bytea[], counts bigint[], packed bytea[],
-    held boolean, OUT fresh bigint[], OUT ids bigint[], OUT claims bytea[])
+    held boolean, proven boolean, OUT fresh bigint[], OUT ids bigint[],
+    OUT claims bytea[])
     LANGUAGE plpgsql
 AS $$
 BEGIN
     IF cardinality(hashes) = 1 THEN
         INSERT INTO xet.files AS f (hash, size, sha256, term_count, packed,
-                                    held)
-        VALUES ($2[1], $3[1], $4[1], $5[1], $6[1], $7)
+                                    held, sha256_proven)
+        VALUES ($2[1], $3[1], $4[1], $5[1], $6[1], $7, $8)
         ON CONFLICT DO NOTHING
         RETURNING $1, ARRAY[f.id], $4 INTO fresh, ids, claims;
 
@@ -308,8 +309,8 @@ BEGIN
              ORDER BY f.hash, f.serial
         ), new AS (
             INSERT INTO xet.files AS f (hash, size, sha256, term_count, packed,
-                                        held)
-            SELECT w.hash, w.size, w.sha256, w.n, w.packed, $7
+                                        held, sha256_proven)
+            SELECT w.hash, w.size, w.sha256, w.n, w.packed, $7, $8
               FROM first w
             ON CONFLICT DO NOTHING
             RETURNING f.id, f.hash
@@ -354,11 +355,12 @@ $$;
 
 -- Locks the files of one batch, some of which are known.  If "held" is set,
 -- also sets the held flag of the files, so that they stay in use without a
--- repo.  Sets the digests of files that have none.  Returns the ids of all
--- files of the batch, and the digests that the batch claims for them.
+-- repo.  Sets the digests of files that have none, or with "proven", of all
+-- files whose digest is not proven.  Returns the ids of all files of the batch,
+-- and the digests that the batch claims for them.
 
 CREATE FUNCTION xet.shard_known(hashes bytea[], sha256 bytea[], held boolean,
-    OUT ids bigint[], OUT claims bytea[])
+    proven boolean, OUT ids bigint[], OUT claims bytea[])
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -386,12 +388,16 @@ BEGIN
         SELECT u.id, u.sha256
           FROM unnest(ids, claims) AS u(id, sha256)
          CROSS JOIN LATERAL (SELECT FROM xet.files f
-                              WHERE f.id = u.id AND f.sha256 IS NULL
+                              WHERE f.id = u.id
+                                AND CASE WHEN $4 THEN NOT f.sha256_proven
+                                         ELSE f.sha256 IS NULL END
                              OFFSET 0) f
          WHERE u.sha256 IS NOT NULL
     LOOP
-        UPDATE xet.files AS f SET sha256 = old.sha256
-         WHERE f.id = old.id AND f.sha256 IS NULL;
+        UPDATE xet.files AS f SET sha256 = old.sha256, sha256_proven = $4
+         WHERE f.id = old.id
+           AND CASE WHEN $4 THEN NOT f.sha256_proven
+                    ELSE f.sha256 IS NULL END;
     END LOOP;
 END;
 $$;
@@ -400,10 +406,10 @@ $$;
 -- Adds the files of one batch to a repo, and returns the number of new entries.
 -- If the repo is of the Hub, records the SHA-256 that the shard claims for the
 -- files in this repo, and notes them for xet.hub_sweep(): no commit has them
--- yet.
+-- yet.  With "kept", they stay without a commit.
 
 CREATE FUNCTION xet.shard_place(repo bigint, ids bigint[], claims bytea[],
-    subject bytea, hub boolean)
+    subject bytea, hub boolean, kept boolean)
     RETURNS bigint
     LANGUAGE plpgsql
 AS $$
@@ -411,11 +417,18 @@ DECLARE
     n  bigint;
     f  record;
 BEGIN
-    INSERT INTO xet.repo_files (repo_id, file_id, subject, sha256)
-    SELECT $1, u.id, sha256($4), CASE WHEN $5 THEN u.sha256 END
-      FROM unnest($2, $3) AS u(id, sha256)
-     ORDER BY u.id
-    ON CONFLICT DO NOTHING;
+    IF cardinality(ids) = 1 THEN
+        INSERT INTO xet.repo_files (repo_id, file_id, subject, sha256, kept)
+        VALUES ($1, $2[1], sha256($4), CASE WHEN $5 THEN $3[1] END, $6)
+        ON CONFLICT DO NOTHING;
+
+    ELSE
+        INSERT INTO xet.repo_files (repo_id, file_id, subject, sha256, kept)
+        SELECT $1, u.id, sha256($4), CASE WHEN $5 THEN u.sha256 END, $6
+          FROM unnest($2, $3) AS u(id, sha256)
+         ORDER BY u.id
+        ON CONFLICT DO NOTHING;
+    END IF;
 
     GET DIAGNOSTICS n = ROW_COUNT;
 
@@ -423,10 +436,12 @@ BEGIN
         RETURN n;
     END IF;
 
-    INSERT INTO xet.hub_loose AS l (repo_id, file_id)
-    SELECT $1, u.id FROM unnest($2) AS u(id) ORDER BY u.id
-    ON CONFLICT ON CONSTRAINT hub_loose_pkey
-       DO UPDATE SET since = excluded.since;
+    IF NOT kept THEN
+        INSERT INTO xet.hub_loose AS l (repo_id, file_id)
+        SELECT $1, u.id FROM unnest($2) AS u(id) ORDER BY u.id
+        ON CONFLICT ON CONSTRAINT hub_loose_pkey
+           DO UPDATE SET since = excluded.since;
+    END IF;
 
     IF n = cardinality(ids) THEN
         RETURN n;
@@ -434,17 +449,35 @@ BEGIN
 
     FOR f IN SELECT u.id, u.sha256
                FROM unnest($2, $3) AS u(id, sha256)
-              CROSS JOIN LATERAL (SELECT rf.sha256 FROM xet.repo_files rf
+              CROSS JOIN LATERAL (SELECT rf.sha256, rf.kept
+                                    FROM xet.repo_files rf
                                    WHERE rf.repo_id = $1
                                      AND rf.file_id = u.id
                                   OFFSET 0) rf
               WHERE u.sha256 IS NOT NULL
-                AND rf.sha256 IS DISTINCT FROM u.sha256
+                AND (rf.sha256 IS DISTINCT FROM u.sha256
+                     OR $6 AND NOT rf.kept)
               ORDER BY u.id
     LOOP
-        UPDATE xet.repo_files AS rf SET sha256 = f.sha256
+        UPDATE xet.repo_files AS rf
+           SET sha256 = f.sha256, kept = rf.kept OR $6
          WHERE rf.repo_id = $1 AND rf.file_id = f.id;
     END LOOP;
+
+    -- a sweep may have removed a file since the insertion
+
+    IF kept
+       AND cardinality(ids)
+           > (SELECT count(*)
+                FROM unnest($2) AS u(id)
+               CROSS JOIN LATERAL (SELECT FROM xet.repo_files rf
+                                    WHERE rf.repo_id = $1
+                                      AND rf.file_id = u.id AND rf.kept
+                                   OFFSET 0) rf)
+    THEN
+        RAISE EXCEPTION 'the file was removed in the meantime'
+              USING ERRCODE = 'XT003';
+    END IF;
 
     RETURN n;
 END;
@@ -504,23 +537,25 @@ AS $$
 DECLARE
     one    CONSTANT boolean := cardinality(packed) = 1
                                AND coalesce(length(packed[1]) = 52, false);
+    term   bytea;
     moved  bigint;
     id     bigint;
-    used   int4multirange;
 BEGIN
     IF one THEN
-        SELECT x.id, int4multirange(t.chunks),
-               (t.copy_id <> xet.le4(x.copy_id)
-                OR x.damaged_at IS NOT NULL)::integer
-          INTO id, used, moved
-          FROM xet.packed_terms($4[1]) t
-         CROSS JOIN LATERAL (SELECT x.* FROM xet.xorbs x
-                              WHERE x.hash = t.xorb
-                             OFFSET 0
-                                FOR KEY SHARE) x;
+        term := packed[1];
+
+        SELECT x.id, (xet.le4(x.copy_id) <> substring(term FROM 49 FOR 4)
+                      OR x.damaged_at IS NOT NULL)::integer
+          INTO id, moved
+          FROM xet.xorbs x
+         WHERE x.hash = substring(term FROM 1 FOR 32)
+           FOR KEY SHARE;
 
         ids := ARRAY[id];
-        ranges := ARRAY[used];
+        ranges := ARRAY[int4multirange(int4range(
+                            get_byte(term, 32) + 256 * get_byte(term, 33),
+                            get_byte(term, 34) + 256 * get_byte(term, 35)
+                                + 1))];
 
     ELSE
         WITH used AS MATERIALIZED (
@@ -611,7 +646,12 @@ $$;
 -- Commits the last batch of a shard and all staged batches in one transaction.
 -- All files, new or known, are added to the repo, if a repo is given.  Returns
 -- 1 if a file or its entry in the repo is new, 0 if all files and entries were
--- known.
+-- known.  proven: the server has computed the digests.  kept: the repo keeps
+-- the files even if no commit uses them.
+--
+-- checked: whether the caller has called xet.shard_suspects().  For a shard of
+-- one file, it can call that function later: if the file is known with other
+-- terms, this function changes nothing and returns 2.
 --
 -- hidden is what xet.shard_slices() returned first.  If a repo has been hidden
 -- since, the caller may have lost the right to chunks of checked terms: then
@@ -623,7 +663,8 @@ CREATE FUNCTION xet.shard_put(upload bytea, seq integer, serials bigint[],
     packed bytea[], chunks bytea[], xorbs bytea[], indexes integer[],
     seg_serials bigint[], seg_firsts bigint[], seg_ends bigint[],
     seg_packed bytea[], any_repo boolean, repo text, subject bytea,
-    hidden bigint)
+    hidden bigint, proven boolean DEFAULT false, kept boolean DEFAULT false,
+    checked boolean DEFAULT true)
     RETURNS integer
     LANGUAGE plpgsql
 AS $$
@@ -699,23 +740,31 @@ BEGIN
         END IF;
 
         f := xet.shard_files(b.serials, b.hashes, b.sizes, b.sha256, b.counts,
-                             b.packed, $16);
+                             b.packed, $16, $20);
 
         new_serials := new_serials || f.fresh;
         new_ids := new_ids || f.ids;
 
         IF cardinality(f.ids) < cardinality(b.hashes) THEN
+            IF NOT $22
+               AND NOT EXISTS (SELECT FROM xet.files k
+                                WHERE k.hash = $4[1] AND k.packed = $8[1])
+            THEN
+                RETURN 2;
+            END IF;
+
             f := xet.shard_mend(b.serials, b.hashes, b.counts, b.packed);
 
             new_serials := new_serials || f.fresh;
             new_ids := new_ids || f.ids;
 
-            f := xet.shard_known(b.hashes, b.sha256, $16);
+            f := xet.shard_known(b.hashes, b.sha256, $16, $20);
         END IF;
 
         IF repo_row IS NOT NULL AND f.ids <> '{}' THEN
             inserted := inserted + xet.shard_place(repo_row, f.ids, f.claims,
-                                                   $18, $17 LIKE '\_hub/%');
+                                                   $18, $17 LIKE '\_hub/%',
+                                                   $21);
         END IF;
     END LOOP;
 
@@ -749,7 +798,14 @@ BEGIN
         -- all shards insert chunks in the same order; otherwise two shards
         -- could deadlock
 
-        IF b.chunks <> '{}' THEN
+        IF cardinality(b.chunks) = 1 THEN
+            INSERT INTO xet.chunks (hash, xorb_id, idx)
+            SELECT b.chunks[1], x.id, b.indexes[1]
+              FROM xet.xorbs x
+             WHERE x.hash = b.xorbs[1]
+            ON CONFLICT DO NOTHING;
+
+        ELSIF b.chunks <> '{}' THEN
             INSERT INTO xet.chunks (hash, xorb_id, idx)
             SELECT c.hash, x.id, min(c.idx)
               FROM unnest(b.chunks, b.xorbs, b.indexes) AS c(hash, xorb, idx)

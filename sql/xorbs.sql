@@ -231,8 +231,8 @@ CREATE FUNCTION xet.copy_made(copy_id integer, made bigint)
     LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    IF abs(extract(epoch FROM now()) - made)
-       > extract(epoch FROM xet.copy_age())
+    IF now() NOT BETWEEN to_timestamp(made) - xet.copy_age()
+                     AND to_timestamp(made) + xet.copy_age()
     THEN
         RAISE EXCEPTION 'the copy was made % seconds ago by the clock of its '
                         'server: the server was halted since then, or the '
@@ -258,11 +258,15 @@ $$;
 -- refer to the xorb.  So the xorb is recorded as advertised, like a xorb in a
 -- dedup response.  The lock waits for a collector that is about to remove the
 -- xorb; the xorb is then inserted as new.
+--
+-- flush: whether the transaction is durable when the function's caller gets the
+-- result.  A caller that calls xet.shard_put() next does not need this: WAL is
+-- flushed in order, so a crash that loses the xorb also loses the file.
 
 CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
     stored_ends bytea, raw_size bigint, stored_size bigint,
     eligible integer[], copy_id integer, digest bytea, any_repo boolean,
-    repo text, subject bytea)
+    repo text, subject bytea, flush boolean DEFAULT true)
     RETURNS TABLE (the_copy_id integer, the_size bigint, the_digest bytea,
                    intact boolean, inserted boolean)
     LANGUAGE plpgsql
@@ -273,9 +277,14 @@ DECLARE
     old_id   bigint;
     single   boolean := length(chunk_hashes) = 32;
     repo_row bigint;
+    commits  text;
 BEGIN
     IF any_repo IS NULL OR repo IS NULL THEN
         RAISE EXCEPTION 'a xorb has no repo' USING ERRCODE = '22004';
+    END IF;
+
+    IF NOT flush THEN
+        commits := set_config('synchronous_commit', 'off', true);
     END IF;
 
     LOOP
@@ -311,7 +320,13 @@ BEGIN
                   USING ERRCODE = '40XT1';
         END IF;
 
-        IF eligible <> '{}' THEN
+        IF cardinality(eligible) = 1 THEN
+            INSERT INTO xet.chunks (hash, xorb_id, idx)
+            VALUES (substring(chunk_hashes FROM 32 * eligible[1] + 1 FOR 32),
+                    new_id, eligible[1])
+            ON CONFLICT DO NOTHING;
+
+        ELSIF eligible <> '{}' THEN
             INSERT INTO xet.chunks (hash, xorb_id, idx)
             SELECT substring(chunk_hashes FROM 32 * i + 1 FOR 32), new_id,
                    min(i)

@@ -74,6 +74,43 @@ my $seed = 0;
 }
 
 # --------------------------------------------------------------------------
+# a PUT of a file looks up chunks in the same filters
+
+{
+	warm('p/p@pat');
+
+	my ($asked, $hits) = counts($t);
+
+	put_file('p/p@pat', random_bytes(++$seed, 2000)) for 1 .. 20;
+
+	my ($asked2, $hits2) = counts($t);
+
+	cmp_ok($asked2 - $asked, '<=', 2, 'PUTs without a statement');
+	is($asked2 - $asked + $hits2 - $hits, 20, 'PUTs: all are counted');
+
+	# a longer file with the same start is found at each worker
+
+	my $data = random_bytes(++$seed, 400_000);
+
+	is(put_file('p/p@pat', $data), 400_000, 'PUT: new bytes');
+
+	for (1 .. 6) {
+		$data .= random_bytes(++$seed, 1000);
+
+		cmp_ok(put_file('p/p@pat', $data), '<', 200_000,
+			"PUT: the start is found, $_");
+	}
+
+	# of another user nothing is found, with or without a filter
+
+	is(put_file('q/q@quinn', $data), length($data),
+		'PUT: nothing is found without a filter');
+	warm('q/q@rose');
+	is(put_file('r/r@rose', $data), length($data),
+		'PUT: nothing is found in filters');
+}
+
+# --------------------------------------------------------------------------
 # own uploads are found at once, at each worker, in the repo, and by the subject
 # in another repo; hidden chunks cost the same as missing ones
 
@@ -340,8 +377,8 @@ EOF
 	is(scope(4, ''), 1501, 'one chunk more');
 	is(scope(3, 'many/1'), 1501, 'one chunk more in the repo');
 	is(scope(2, 'many/1'), 1100, 'none of a received xorb');
-	is(scope(0, '', 'true'), $t->sql('SELECT count(*) FROM xet.chunks'),
-		'the store');
+	is(scope(0, '', 'true'), $t->sql('SELECT count(DISTINCT hash)'
+		. ' FROM xet.chunks'), 'the store');
 
 	for ("0, 0, 0, false, '', 'me'", "0, 0, 0, NULL, '', 'me'",
 		"3, 0, 0, NULL, 'many/1', 'me'", "3, 0, 0, false, NULL, 'me'",
@@ -400,6 +437,16 @@ sub query {
 
 	return ($node || $t)->get("/repo/v1/chunks/default/$chunk",
 		$t->auth('read', $who))->{status};
+}
+
+# Returns the number of new bytes.
+
+sub put_file {
+	my ($who, $data) = @_;
+
+	my $r = $t->put('/repo/v1/files', \$data, $t->auth('write', $who));
+
+	return $r->{status} == 200 ? $r->json()->{new_bytes} : $r->summary();
 }
 
 # Sends queries until the caller's filters answer them.

@@ -157,10 +157,11 @@ my %special = (
 	xorb_put => { xorb => "sha256('y')", chunk_hashes => $file,
 		raw_ends => "'\\xe8030000'", stored_ends => "'\\xe8030000'",
 		raw_size => 1000, stored_size => 1000, eligible => "'{0}'",
-		digest => $zeros },
+		digest => $zeros, flush => 'true' },
 	shard_put => { upload => $zeros, map({ $_ => "'{}'" } qw/ serials hashes
 		sizes sha256 counts packed chunks xorbs indexes seg_serials
-		seg_firsts seg_ends seg_packed /), hidden => 1 },
+		seg_firsts seg_ends seg_packed /), hidden => 1,
+		proven => 'false', kept => 'false', checked => 'true' },
 	quota_shard => { last => 'NULL::xet.staged', repo_row => 1 }
 );
 

@@ -20,6 +20,7 @@ my @programs = (
 	{ name => 'data_url.pl', repeats => 2 },
 	{ name => 'upload.pl', repeats => 1 },
 	{ name => 'file_put.pl', repeats => 2, args => [ 256 ] },
+	{ name => 'small_put.pl', repeats => 2, args => [ 500 ] },
 	{ name => 'file_get.pl', repeats => 1 },
 	{ name => 'hub.pl', repeats => 2, args => [ 20_000 ] },
 	{ name => 'ztensor.pl', repeats => 1 },

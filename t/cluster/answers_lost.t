@@ -169,8 +169,6 @@ my %said = (
 	job_keep => "xet.job_keep('t', $node, 1, 1, '1000', 'c',"
 		. q[ '{"n":1}', NULL)],
 	job_done => "xet.job_done('t', $node, 1, '{}', NULL)",
-	files_prove => "xet.files_prove(ARRAY[$one\::bytea],"
-		. " ARRAY[$hash\::bytea])",
 	hub_here => "xet.hub_here('p', ARRAY[$hash\::bytea])",
 	hub_keep => "xet.hub_keep('p', ARRAY[$hash\::bytea], true)",
 	copies_lost => "xet.copies_lost(ARRAY[$hash\::bytea], '{1}')",
@@ -192,7 +190,7 @@ $t->sql("SELECT * FROM xet.job_take('t', $node, '1000', '1000')");
 my ($first, $again);
 
 for my $name (qw/ job_keep job_done heal_later hub_card_put repo_forget
-	repo_delete files_prove hub_here hub_keep copies_lost xorb_damaged
+	repo_delete hub_here hub_keep copies_lost xorb_damaged
 	xorb_intact xorb_advertised shard_unstage hub_unstage orphans_found
 	write_probe caller_refused gc_files gc_xorbs gc_removed
 	usage_settle /)

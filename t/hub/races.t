@@ -618,8 +618,10 @@ sub lfs_put {
 sub loose_put {
 	my $oid = lfs_put(@_);
 
-	$t->sql('UPDATE xet.repo_files SET kept = false'
-		. " WHERE sha256 = '\\x$oid'");
+	$t->sql('WITH loose AS (UPDATE xet.repo_files SET kept = false'
+		. " WHERE sha256 = '\\x$oid' RETURNING repo_id, file_id)"
+		. ' INSERT INTO xet.hub_loose (repo_id, file_id)'
+		. ' SELECT repo_id, file_id FROM loose');
 
 	return $oid;
 }

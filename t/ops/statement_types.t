@@ -26,15 +26,15 @@ $t->run();
 my $file = $t->upload(random_bytes(1, 20000));
 
 for my $case (
-	[ 'a value', 'files_prove', qr/RETURNS bigint/, 'RETURNS integer',
-		qr/statement "files_prove": column 1 has an unexpected type/ ],
+	[ 'a value', 'hub_proven', qr/RETURNS bigint/, 'RETURNS integer',
+		qr/statement "hub_proven": column 1 has an unexpected type/ ],
 	[ 'a column', 'file_open', qr/first_offset bigint/,
 		'first_offset integer',
 		qr/statement "file_open\w*": column 3 has an unexpected type/ ],
 	[ 'a column less', 'zt_get', qr/, attributes bytea/, '',
 		qr/column "attributes" does not exist/ ],
-	[ 'a parameter', 'files_prove', qr/digests bytea\[\]/, 'digests text[]',
-		qr/function xet\.files_prove\(.*\) does not exist/ ])
+	[ 'a parameter', 'hub_proven', qr/digests bytea\[\]/, 'digests text[]',
+		qr/function xet\.hub_proven\(.*\) does not exist/ ])
 {
 	my ($title, $name, $was, $is, $log) = @$case;
 

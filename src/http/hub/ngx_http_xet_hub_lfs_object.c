@@ -290,6 +290,7 @@ ngx_http_xet_hub_lfs_put_handler(ngx_http_request_t *r,
     ngx_memzero(&expected, sizeof(ngx_http_xet_ingest_expected_t));
 
     expected.has_sha256 = 1;
+    expected.kept = 1;
     ngx_memcpy(expected.sha256, u->sha256, XET_HUB_SHA256_LEN);
 
     return ngx_http_xet_ingest(r, &expected, ngx_http_xet_hub_lfs_taken);
@@ -300,9 +301,17 @@ static void
 ngx_http_xet_hub_lfs_taken(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_http_xet_ingest_result_t *result)
 {
-    if (rc == NGX_OK) {
+    if (rc == NGX_OK && result->size == 0) {
+
+        /* the empty file is not registered */
+
         ngx_http_xet_hub_wait(r,
             ngx_http_xet_hub_lfs_keep(r, ngx_http_xet_hub_get(r)->state, 0));
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_send_literal(r, "{}"));
         return;
     }
 

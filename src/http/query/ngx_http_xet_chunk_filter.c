@@ -1,6 +1,7 @@
 
 /*
- * Answers dedup queries for unknown chunks without PostgreSQL.
+ * Answers dedup queries for unknown chunks without PostgreSQL: queries of
+ * clients, and queries of the server for a file that it splits into chunks.
  *
  * A filter has the chunks that are visible in one scope: to all callers, to
  * those of a repo, or to a subject.  If no filter of the caller's scopes has a
@@ -55,6 +56,7 @@ typedef enum {
 typedef struct {
     ngx_http_xet_answer_t         answer;
     ngx_http_xet_chunk_scope_e    scope;
+    ngx_str_t                     key;
     uint64_t                      chunk;       /* start of its hash */
     unsigned                      known:1;     /* there is a valid filter */
     unsigned                      found:1;     /* it has the chunk */
@@ -88,8 +90,10 @@ struct ngx_http_xet_chunk_filter_s {
 };
 
 
-static ngx_int_t ngx_http_xet_chunk_filter_look(ngx_http_request_t *r,
-    ngx_http_xet_chunk_scope_t *s);
+static ngx_int_t ngx_http_xet_chunk_filter_create(ngx_http_request_t *r,
+    ngx_http_xet_chunk_filter_t **filter);
+static void ngx_http_xet_chunk_filter_look(ngx_http_request_t *r,
+    ngx_http_xet_chunk_scope_t *s, const xet_hash_t *chunk);
 static ngx_uint_t ngx_http_xet_chunk_filter_news(void *data, u_char *body,
     size_t len, ngx_uint_t valid);
 static ngx_uint_t ngx_http_xet_chunk_filter_scopes(ngx_http_request_t *r,
@@ -121,41 +125,28 @@ ngx_int_t
 ngx_http_xet_chunk_filter(ngx_http_request_t *r, const xet_hash_t *chunk,
     ngx_int_t (*done)(ngx_http_request_t *r))
 {
-    ngx_uint_t                   i, n, known, found, due;
-    ngx_http_xet_main_conf_t    *xmcf;
+    ngx_uint_t                   i, known, found, due;
     ngx_http_xet_chunk_scope_t  *s;
-    ngx_http_xet_chunk_scope_e   scopes[NGX_HTTP_XET_CHUNK_SCOPES];
     ngx_http_xet_chunk_filter_t *f;
 
-    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
-
-    n = xmcf->chunk_filter.zone ? ngx_http_xet_chunk_filter_scopes(r, scopes)
-                                : 0;
-    if (n == 0) {
-        return done(r);
-    }
-
-    f = ngx_http_xet_state(r, sizeof(ngx_http_xet_chunk_filter_t),
-                           ngx_http_xet_chunk_filter_cleanup);
-    if (f == NULL) {
+    if (ngx_http_xet_chunk_filter_create(r, &f) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    f->n = n;
+    if (f == NULL) {
+        return done(r);
+    }
+
     f->done = done;
+    f->i = 0;
     known = 1;
     found = 0;
     due = 0;
 
-    for (i = 0; i < n; i++) {
+    for (i = 0; i < f->n; i++) {
         s = &f->scopes[i];
 
-        s->scope = scopes[i];
-        s->chunk = xet_get_u64(chunk->bytes);
-
-        if (ngx_http_xet_chunk_filter_look(r, s) != NGX_OK) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
+        ngx_http_xet_chunk_filter_look(r, s, chunk);
 
         known &= s->known;
         found |= s->found;
@@ -169,40 +160,88 @@ ngx_http_xet_chunk_filter(ngx_http_request_t *r, const xet_hash_t *chunk,
 
     ngx_http_xet_count_at(FILTERS, NGX_HTTP_XET_LOOKUP_MISS, 1);
 
-    if (!due) {
-        return done(r);
+    return due ? ngx_http_xet_chunk_filter_next(r, f) : done(r);
+}
+
+
+/*
+ * Creates the state of the first query; later queries of the request use the
+ * same state.  *filter is NULL if there are no filters.
+ */
+
+static ngx_int_t
+ngx_http_xet_chunk_filter_create(ngx_http_request_t *r,
+    ngx_http_xet_chunk_filter_t **filter)
+{
+    ngx_uint_t                    i, n;
+    ngx_http_xet_ctx_t           *ctx;
+    ngx_http_xet_main_conf_t     *xmcf;
+    ngx_http_xet_chunk_scope_e    scopes[NGX_HTTP_XET_CHUNK_SCOPES];
+    ngx_http_xet_chunk_scope_t   *s;
+    ngx_http_xet_chunk_filter_t  *f;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    *filter = ctx->chunk_filter;
+
+    if (*filter || xmcf->chunk_filter.zone == NULL) {
+        return NGX_OK;
     }
 
-    ngx_http_xet_ctx_of(r)->chunk_filter = f;
+    n = ngx_http_xet_chunk_filter_scopes(r, scopes);
 
-    return ngx_http_xet_chunk_filter_next(r, f);
+    if (n == 0) {
+        return NGX_OK;
+    }
+
+    f = ngx_http_xet_state(r, sizeof(ngx_http_xet_chunk_filter_t),
+                           ngx_http_xet_chunk_filter_cleanup);
+    if (f == NULL) {
+        return NGX_ERROR;
+    }
+
+    f->n = n;
+
+    for (i = 0; i < n; i++) {
+        s = &f->scopes[i];
+
+        s->scope = scopes[i];
+
+        if (ngx_http_xet_chunk_filter_key(r, s->scope, &s->key) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    ctx->chunk_filter = f;
+    *filter = f;
+
+    return NGX_OK;
 }
 
 
 /* Looks the chunk up in the filter of a scope. */
 
-static ngx_int_t
+static void
 ngx_http_xet_chunk_filter_look(ngx_http_request_t *r,
-    ngx_http_xet_chunk_scope_t *s)
+    ngx_http_xet_chunk_scope_t *s, const xet_hash_t *chunk)
 {
-    ngx_str_t                  key;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    if (ngx_http_xet_chunk_filter_key(r, s->scope, &key) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
+    s->chunk = xet_get_u64(chunk->bytes);
+    s->known = 0;
+    s->found = 0;
+    s->due = 0;
     s->first = 1;
 
-    (void) ngx_http_xet_answers_find(&s->answer, &xmcf->chunk_filter, key.data,
-                                     key.len, ngx_http_xet_chunk_filter_use, s);
+    (void) ngx_http_xet_answers_find(&s->answer, &xmcf->chunk_filter,
+                                     s->key.data, s->key.len,
+                                     ngx_http_xet_chunk_filter_use, s);
     if (s->first) {
         ngx_http_xet_chunk_filter_first(r, s);
     }
-
-    return NGX_OK;
 }
 
 
@@ -428,11 +467,16 @@ static void
 ngx_http_xet_chunk_filter_first(ngx_http_request_t *r,
     ngx_http_xet_chunk_scope_t *s)
 {
-    u_char     *p;
-    xet_buf_t   b;
+    u_char      *p;
+    xet_buf_t    b;
+    ngx_pool_t  *pool;
 
-    xet_buf_init(&b, ngx_http_xet_alloc, r->pool,
-                 NGX_HTTP_XET_CHUNK_FILTER_HEAD);
+    pool = ngx_create_pool(1024, r->connection->log);
+    if (pool == NULL) {
+        return;
+    }
+
+    xet_buf_init(&b, ngx_http_xet_alloc, pool, NGX_HTTP_XET_CHUNK_FILTER_HEAD);
 
     p = xet_buf_reserve(&b, NGX_HTTP_XET_CHUNK_FILTER_HEAD);
 
@@ -444,6 +488,8 @@ ngx_http_xet_chunk_filter_first(ngx_http_request_t *r,
 
         ngx_http_xet_answers_add(&s->answer, &b);
     }
+
+    ngx_destroy_pool(pool);
 }
 
 
@@ -482,7 +528,7 @@ ngx_http_xet_chunk_filter_next(ngx_http_request_t *r,
 
     f->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
     if (f->pool == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return f->done(r);
     }
 
     xet_buf_init(&f->chunks, ngx_http_xet_alloc, f->pool, 0);
@@ -604,10 +650,9 @@ ngx_http_xet_chunk_filter_made(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_chunk_filter_t *f = data;
 
-    ngx_str_t                     key;
-    ngx_http_xet_answer_t         answer;
-    ngx_http_xet_main_conf_t     *xmcf;
-    ngx_http_xet_chunk_scope_t   *s;
+    ngx_http_xet_answer_t        answer;
+    ngx_http_xet_main_conf_t    *xmcf;
+    ngx_http_xet_chunk_scope_t  *s;
 
     s = &f->scopes[f->i];
 
@@ -619,11 +664,9 @@ ngx_http_xet_chunk_filter_made(ngx_http_request_t *r, void *data)
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    if (ngx_http_xet_chunk_filter_key(r, s->scope, &key) == NGX_OK) {
-        (void) ngx_http_xet_answers_find(&answer, &xmcf->chunk_filter,
-                                         key.data, key.len,
-                                         ngx_http_xet_chunk_filter_ended, s);
-    }
+    (void) ngx_http_xet_answers_find(&answer, &xmcf->chunk_filter,
+                                     s->key.data, s->key.len,
+                                     ngx_http_xet_chunk_filter_ended, s);
 
     f->i++;
 

@@ -174,7 +174,8 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
                    .stored_size = info->stored_size, .eligible = eligible,
                    .copy_id = file->copy_id,
                    .digest = { XET_CHECKSUM_LEN, file->digest.bytes },
-                   .made = file->made),
+                   .made = file->made,
+                   .flush = (ngx_http_xet_ctx_of(r)->ingest == NULL)),
                file, info);
 }
 

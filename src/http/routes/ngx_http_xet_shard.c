@@ -182,7 +182,8 @@ ngx_http_xet_shard_body_done(ngx_http_request_t *r, void *data,
     }
 
     ngx_http_xet_register(r, shard->spool, p->files_end, p->terms,
-                          ngx_http_xet_proof(r),
+                          ngx_http_xet_proof(r) ? NGX_HTTP_XET_REGISTER_PROOF
+                                                : 0,
                           shard->frames ? ngx_http_xet_shard_progress : NULL,
                           ngx_http_xet_shard_registered);
 }

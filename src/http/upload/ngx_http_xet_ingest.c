@@ -12,15 +12,16 @@
  *                          the body is a single piece
  *     take      (thread)   does the same for files in memory, one after
  *                          another; a xorb may contain chunks of many files
- *     ask       (query)    finds the xorbs that contain a chunk.  If they were
- *                          not recorded as advertised today, a statement
- *                          records that, and the query is repeated.  feed uses
- *                          a xorb only if its copy exists
+ *     ask       (query)    finds the xorbs that contain a chunk, unless the
+ *                          filters of xet_chunk_filter know that there are
+ *                          none.  If they were not recorded as advertised
+ *                          today, a statement records that, and the query is
+ *                          repeated.  feed uses a xorb only if its copy exists
  *     commit    (service)  ngx_http_xet_xorb_commit.c writes the row of a
  *                          complete xorb, whose copy is already durable
  *     register  (service)  ngx_http_xet_register.c registers the terms, which
- *                          are in a temporary file, like those of a shard
- *     prove     (query)    records that the server has computed the SHA-256;
+ *                          are in a temporary file, like those of a shard, and
+ *                          records that the server has computed the SHA-256;
  *                          the SHA-256 in a shard is only a client's claim
  *
  * The steps ask and commit pause the body (ngx_http_xet_upload.h).  The bytes
@@ -56,6 +57,7 @@ static void ngx_http_xet_ingest_fed(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_ingest_ask(ngx_http_request_t *r,
     ngx_http_xet_ingest_t *ing);
+static ngx_int_t ngx_http_xet_ingest_find(ngx_http_request_t *r);
 static void ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_ingest_record(ngx_http_request_t *r,
     ngx_http_xet_ingest_t *ing);
@@ -71,7 +73,6 @@ static void ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
 static void ngx_http_xet_ingest_ended(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_ingest_registered(ngx_http_request_t *r,
     ngx_int_t rc, xet_status_t status, ngx_uint_t new);
-static void ngx_http_xet_ingest_proven(ngx_http_request_t *r, ngx_int_t rc);
 
 
 ngx_int_t
@@ -221,8 +222,6 @@ ngx_http_xet_ingest_cleanup(void *data)
 
     ngx_http_xet_array_destroy(&ing->eligible);
     ngx_http_xet_array_destroy(&ing->reported);
-    ngx_http_xet_array_destroy(&ing->hashes);
-    ngx_http_xet_array_destroy(&ing->digests);
     ngx_http_xet_damage_destroy(&ing->damage);
 }
 
@@ -290,6 +289,28 @@ ngx_http_xet_ingest_ask(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing)
 
     ing->answered = 0;
 
+    rc = ngx_http_xet_chunk_filter(r, xet_ingest_chunk(ing->core),
+                                   ngx_http_xet_ingest_find);
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_xet_ingest_resume(r, ing, NGX_OK);
+
+    } else if (rc != NGX_AGAIN) {
+        ngx_http_xet_ingest_resume(r, ing, NGX_ERROR);
+    }
+}
+
+
+/* Sends the query.  Always returns NGX_AGAIN, since the request continues. */
+
+static ngx_int_t
+ngx_http_xet_ingest_find(ngx_http_request_t *r)
+{
+    ngx_int_t               rc;
+    ngx_http_xet_ingest_t  *ing;
+
+    ing = ngx_http_xet_ctx_of(r)->ingest;
+
     /* use the primary: a standby may still have the row of a removed copy */
 
     ngx_http_xet_query_primary(r);
@@ -301,6 +322,8 @@ ngx_http_xet_ingest_ask(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing)
     if (rc != NGX_AGAIN) {
         ngx_http_xet_ingest_resume(r, ing, rc);
     }
+
+    return NGX_AGAIN;
 }
 
 
@@ -486,8 +509,11 @@ ngx_http_xet_ingest_ended(ngx_http_request_t *r, void *data)
         return;
     }
 
-    ngx_http_xet_register(r, s->file, s->end, s->terms, 0, NULL,
-                          ngx_http_xet_ingest_registered);
+    ngx_http_xet_register(r, s->file, s->end, s->terms,
+                          NGX_HTTP_XET_REGISTER_PROVEN
+                          | (ing->expected.kept ? NGX_HTTP_XET_REGISTER_KEPT
+                                                : 0),
+                          NULL, ngx_http_xet_ingest_registered);
 }
 
 
@@ -519,26 +545,5 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
         status = XET_INTERNAL;
     }
 
-    if (rc == NGX_OK) {
-        rc = ngx_http_xet_query(r, files_prove, ngx_http_xet_ingest_proven,
-                                .files = &ing->hashes,
-                                .digests = &ing->digests);
-        if (rc == NGX_AGAIN) {
-            return;
-        }
-    }
-
-    ing->handler(r, rc, status, &ing->result);
-}
-
-
-static void
-ngx_http_xet_ingest_proven(ngx_http_request_t *r, ngx_int_t rc)
-{
-    ngx_http_xet_ingest_t  *ing;
-
-    ing = ngx_http_xet_ctx_of(r)->ingest;
-
-    ing->handler(r, (rc == NGX_DECLINED) ? NGX_ERROR : rc, XET_OK,
-                 &ing->result);
+    ing->handler(r, rc, (rc == NGX_OK) ? XET_OK : status, &ing->result);
 }

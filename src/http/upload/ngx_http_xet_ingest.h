@@ -34,8 +34,6 @@ struct ngx_http_xet_ingest_s {
     ngx_http_xet_ingest_file_t     *files;     /* NULL: the request body */
     ngx_uint_t                      n;
     ngx_uint_t                      next;      /* index of the current file */
-    ngx_http_xet_array_t            hashes;    /* file hashes for prove */
-    ngx_http_xet_array_t            digests;
     xet_status_t                    status;    /* result of the last job */
 
     ngx_uint_t                      rounds;    /* repetitions of the query */

@@ -96,9 +96,6 @@ ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
 
     ngx_http_xet_spool_begin_job(&ing->spool, ing->log);
 
-    ngx_http_xet_array_reset(&ing->hashes);
-    ngx_http_xet_array_reset(&ing->digests);
-
     ing->core = xet_ingest_create(&conf);
     ing->sha256 = EVP_MD_CTX_new();
 
@@ -520,9 +517,6 @@ ngx_http_xet_ingest_close_job(ngx_http_xet_ingest_t *ing)
         hash = &ing->files[ing->spool.number].hash;
         sha256 = ing->files[ing->spool.number].sha256;
     }
-
-    ngx_http_xet_array_bytes(&ing->hashes, hash->bytes, XET_HASH_LEN);
-    ngx_http_xet_array_bytes(&ing->digests, sha256, XET_DIGEST_SHA256_LEN);
 
     return ngx_http_xet_spool_close_job(&ing->spool, hash, sha256, ing->log);
 }

@@ -97,7 +97,10 @@ struct ngx_http_xet_register_s {
 
     unsigned                    named:1;       /* xorb and file are set */
     unsigned                    proof:1;
+    unsigned                    proven:1;
+    unsigned                    kept:1;
     unsigned                    suspects_checked:1;
+    unsigned                    known:1;       /* the file has other terms */
     unsigned                    finished:1;
 };
 
@@ -150,7 +153,7 @@ static void ngx_http_xet_register_finish(ngx_http_request_t *r, ngx_int_t rc,
 
 void
 ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
-    uint64_t files_end, uint64_t total, ngx_uint_t proof,
+    uint64_t files_end, uint64_t total, ngx_uint_t flags,
     ngx_http_xet_progress_pt progress, ngx_http_xet_register_pt handler)
 {
     ngx_http_xet_ctx_t        *ctx;
@@ -180,7 +183,9 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     reg->handler = handler;
     reg->progress = progress;
     reg->total = total;
-    reg->proof = proof;
+    reg->proof = (flags & NGX_HTTP_XET_REGISTER_PROOF) != 0;
+    reg->proven = (flags & NGX_HTTP_XET_REGISTER_PROVEN) != 0;
+    reg->kept = (flags & NGX_HTTP_XET_REGISTER_KEPT) != 0;
     reg->query = ctx->query;
     reg->suite = xmcf->suite;
     reg->store = xmcf->store;
@@ -190,7 +195,8 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
         return;
     }
 
-    reg->term_batch = ngx_http_xet_term_batch_create(spool, files_end, proof,
+    reg->term_batch = ngx_http_xet_term_batch_create(spool, files_end,
+                                                     reg->proof,
                                                      ngx_cycle->log);
     if (reg->term_batch == NULL) {
         handler(r, NGX_ERROR, XET_NOMEM, 0);
@@ -364,14 +370,22 @@ ngx_http_xet_register_count(ngx_http_request_t *r, ngx_http_xet_term_batch_t *w)
 
 /*
  * Handles a complete packed batch: checks its suspects, then stages the batch,
- * or puts it if it is the last one.
+ * or puts it if it is the last one.  A single file is usually new, so it is put
+ * without this check until shard_put finds that it is known.
  */
 
 static ngx_int_t
 ngx_http_xet_register_batch(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg)
 {
-    if (!reg->suspects_checked && reg->batch.columns.hashes.n) {
+    ngx_uint_t  checked;
+
+    checked = reg->suspects_checked || reg->batch.columns.hashes.n == 0;
+
+    if (!checked
+        && (reg->known || reg->batch.seq || reg->batch.columns.hashes.n != 1
+            || reg->batch.size > NGX_HTTP_XET_BATCH_SIZE))
+    {
         return ngx_http_xet_query(r, shard_suspects,
                                   ngx_http_xet_register_suspects,
                                   .hashes = &reg->batch.columns.hashes,
@@ -398,7 +412,9 @@ ngx_http_xet_register_batch(ngx_http_request_t *r,
 
     return ngx_http_xet_query_leave(r,
                ngx_http_xet_query(r, shard_put, ngx_http_xet_register_put,
-                                  .batch = &reg->batch, .hidden = reg->hidden),
+                                  .batch = &reg->batch, .hidden = reg->hidden,
+                                  .proven = reg->proven, .kept = reg->kept,
+                                  .checked = checked),
                reg->batch.seq ? reg->batch.id : NULL, 0);
 }
 
@@ -908,6 +924,18 @@ ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_chunk_filter_add(r, 0, NULL,
                                   reg->batch.seq ? NULL
                                                  : &reg->batch.columns.chunks);
+    if (rc == NGX_OK && ngx_http_xet_query_number(r) == 2) {
+        reg->known = 1;
+
+        rc = ngx_http_xet_register_batch(r, reg);
+
+        if (rc != NGX_AGAIN) {
+            ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
+        }
+
+        return;
+    }
+
     sqlstate = reg->query->sqlstate;
     status = XET_INTERNAL;
 

@@ -257,22 +257,31 @@ typedef void (*ngx_http_xet_progress_pt)(ngx_http_request_t *r,
     ngx_http_xet_stage_e stage, uint64_t verified, uint64_t total);
 
 
+/* The flags of ngx_http_xet_register(). */
+
+typedef enum {
+    NGX_HTTP_XET_REGISTER_PROOF = 1,   /* terms need verification hashes */
+    NGX_HTTP_XET_REGISTER_PROVEN = 2,  /* the server computed the SHA-256 */
+    NGX_HTTP_XET_REGISTER_KEPT = 4     /* the repo keeps the files: LFS */
+} ngx_http_xet_register_e;
+
+
 /*
  * Registers the files of a shard that the parser has accepted.  spool contains
  * the shard up to the offset files_end; total is the number of its terms.
  *
- * If proof is set, every term needs a verification hash.  Otherwise a client
- * could refer to chunks that it has not sent and may not read.  The
- * verification hash proves that the client knows the chunk hashes, which are
- * computed from the data.  If clients without the data may have learned the
- * chunk hashes, the client must have sent the chunks, or have permission to
- * read them (sql/shards.sql, xet.shard_slices).
+ * With NGX_HTTP_XET_REGISTER_PROOF in "flags", every term needs a verification
+ * hash.  Otherwise a client could refer to chunks that it has not sent and may
+ * not read.  The verification hash proves that the client knows the chunk
+ * hashes, which are computed from the data.  If clients without the data may
+ * have learned the chunk hashes, the client must have sent the chunks, or have
+ * permission to read them (sql/shards.sql, xet.shard_slices).
  *
  * Memory is limited to one batch of terms and one batch of packed terms,
  * regardless of the size of the shard.
  */
 void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
-    uint64_t files_end, uint64_t total, ngx_uint_t proof,
+    uint64_t files_end, uint64_t total, ngx_uint_t flags,
     ngx_http_xet_progress_pt progress, ngx_http_xet_register_pt handler);
 
 /*
@@ -291,7 +300,7 @@ const char *ngx_http_xet_register_text(ngx_http_request_t *r,
 
 /*
  * The hashes that the client expects of the file; checked before the file is
- * registered.
+ * registered.  "kept": the repo keeps the file even if no commit uses it.
  */
 
 typedef struct {
@@ -299,6 +308,7 @@ typedef struct {
     u_char        sha256[XET_DIGEST_SHA256_LEN];
     unsigned      has_hash:1;
     unsigned      has_sha256:1;
+    unsigned      kept:1;
 } ngx_http_xet_ingest_expected_t;
 
 
