@@ -497,7 +497,7 @@ size_t xet_token_compact_key_id(const xet_jwk_set_t *set,
 
 
 /*
- * A key with its keyed hash states, for any number of threads.
+ * A key with its keyed hash contexts, for one thread at a time.
  * xet_sign_key_create() returns NULL when out of memory, or when the id or the
  * secret is invalid.
  */
@@ -535,7 +535,7 @@ typedef struct {
  * same for all ranges of the xorb.  Errors: XET_NOMEM; XET_INTERNAL when a
  * field is out of range, or the ranges are empty, overlap or do not ascend.
  */
-xet_status_t xet_sign_url(const xet_sign_key_t *key, const xet_sign_url_t *url,
+xet_status_t xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url,
     xet_buf_t *b);
 
 

@@ -9,26 +9,22 @@
  * time, and the expiry last: without a valid signature a client can't find out
  * whether a URL has expired.
  *
- * A parsed URL has pointers into the request and into itself, so it must not be
- * copied.
+ * Only the keys have state.  A parsed URL has pointers into the request and
+ * into itself, so it must not be copied.
  *
- * A key has two hash states with the secret already hashed (HMAC-SHA256, RFC
- * 2104).  The inner state also includes the label and the key id, with which
- * every signed text begins.  A signature uses copies of these states, so a key
- * never changes, and any number of threads may use it.
- *
- * The states are SHA256_CTX, which OpenSSL 3 deprecates, but keeps: EVP_MD_CTX
- * allocates memory for each copy.  A signature takes 180 ns instead of 260, and
- * a response has many (t/bench/bench_mac.c).
+ * A key has two hash contexts with the secret already hashed (HMAC-SHA256, RFC
+ * 2104).  The inner context also includes the label and the key id, with which
+ * every signed text begins.  A signature uses copies of these contexts,
+ * because initializing EVP_MAC takes longer than hashing a URL.  A signature
+ * takes 480 ns with EVP_MAC and eleven updates, 340 ns with one update, and
+ * 280 ns with copies of EVP_MD_CTX (OpenSSL 3.0).
  */
 
-
-#define OPENSSL_SUPPRESS_DEPRECATED
 
 #include <stdlib.h>
 
 #include <openssl/crypto.h>
-#include <openssl/sha.h>
+#include <openssl/evp.h>
 
 #include "xet_base.h"
 #include "xet_access.h"
@@ -60,16 +56,18 @@
 
 
 struct xet_sign_key_s {
-    SHA256_CTX      inner;             /* state after secret, label and id */
-    SHA256_CTX      outer;             /* state after secret */
+    EVP_MD         *md;
+    EVP_MD_CTX     *inner;             /* state after secret, label and id */
+    EVP_MD_CTX     *outer;             /* state after secret */
+    EVP_MD_CTX     *ctx;               /* copy for the current signature */
     size_t          id_len;
     char            id[XET_SIGN_ID_MAX + 1];
 };
 
 
-static void xet_sign_key_pad(SHA256_CTX *ctx, const uint8_t *secret,
+static EVP_MD_CTX *xet_sign_key_pad(const EVP_MD *md, const uint8_t *secret,
     size_t len, uint8_t pad);
-static xet_status_t xet_sign_mac(const xet_sign_key_t *key,
+static xet_status_t xet_sign_mac(xet_sign_key_t *key,
     const xet_sign_fields_t *f, uint8_t *mac);
 static int xet_sign_name_valid(const uint8_t *name, size_t len, size_t max);
 static xet_status_t xet_sign_path(const uint8_t *path, size_t len,
@@ -104,12 +102,25 @@ xet_sign_key_create(const uint8_t *id, size_t id_len, const uint8_t *secret,
     memcpy(key->id, id, id_len);
     key->id_len = id_len;
 
-    xet_sign_key_pad(&key->inner, secret, secret_len, XET_SIGN_INNER);
-    xet_sign_key_pad(&key->outer, secret, secret_len, XET_SIGN_OUTER);
+    key->md = EVP_MD_fetch(NULL, "SHA256", NULL);
 
-    SHA256_Update(&key->inner, XET_SIGN_LABEL, sizeof(XET_SIGN_LABEL) - 1);
-    SHA256_Update(&key->inner, id, id_len);
-    SHA256_Update(&key->inner, "\n", 1);
+    if (key->md != NULL) {
+        key->inner = xet_sign_key_pad(key->md, secret, secret_len,
+                                      XET_SIGN_INNER);
+        key->outer = xet_sign_key_pad(key->md, secret, secret_len,
+                                      XET_SIGN_OUTER);
+        key->ctx = EVP_MD_CTX_new();
+    }
+
+    if (key->inner == NULL || key->outer == NULL || key->ctx == NULL
+        || !EVP_DigestUpdate(key->inner, XET_SIGN_LABEL,
+                             sizeof(XET_SIGN_LABEL) - 1)
+        || !EVP_DigestUpdate(key->inner, id, id_len)
+        || !EVP_DigestUpdate(key->inner, "\n", 1))
+    {
+        xet_sign_key_destroy(key);
+        return NULL;
+    }
 
     return key;
 }
@@ -122,7 +133,10 @@ xet_sign_key_destroy(xet_sign_key_t *key)
         return;
     }
 
-    OPENSSL_cleanse(key, sizeof(xet_sign_key_t));
+    EVP_MD_CTX_free(key->inner);
+    EVP_MD_CTX_free(key->outer);
+    EVP_MD_CTX_free(key->ctx);
+    EVP_MD_free(key->md);
 
     free(key);
 }
@@ -143,7 +157,7 @@ xet_sign_key_id(const xet_sign_key_t *key)
 
 
 xet_status_t
-xet_sign_url(const xet_sign_key_t *key, const xet_sign_url_t *url, xet_buf_t *b)
+xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url, xet_buf_t *b)
 {
     uint8_t            *p, *aa, *start;
     uint8_t             mac[XET_SIGN_MAC_LEN];
@@ -368,41 +382,59 @@ xet_sign_range_check(const xet_sign_url_t *url, const uint8_t *value,
 }
 
 
-/* Hashes the secret, as a block XORed with pad. */
+/* Creates a hash context and hashes the secret, as a block XORed with pad. */
 
-static void
-xet_sign_key_pad(SHA256_CTX *ctx, const uint8_t *secret, size_t len,
+static EVP_MD_CTX *
+xet_sign_key_pad(const EVP_MD *md, const uint8_t *secret, size_t len,
     uint8_t pad)
 {
-    size_t   i;
-    uint8_t  block[XET_SIGN_PAD];
+    int          ok;
+    size_t       i;
+    uint8_t      block[XET_SIGN_PAD];
+    EVP_MD_CTX  *ctx;
+
+    ctx = EVP_MD_CTX_new();
+    if (ctx == NULL) {
+        return NULL;
+    }
 
     for (i = 0; i < XET_SIGN_PAD; i++) {
         block[i] = (uint8_t) ((i < len ? secret[i] : 0) ^ pad);
     }
 
-    SHA256_Init(ctx);
-    SHA256_Update(ctx, block, XET_SIGN_PAD);
+    ok = EVP_DigestInit_ex2(ctx, md, NULL)
+         && EVP_DigestUpdate(ctx, block, XET_SIGN_PAD);
 
     OPENSSL_cleanse(block, XET_SIGN_PAD);
+
+    if (!ok) {
+        EVP_MD_CTX_free(ctx);
+        return NULL;
+    }
+
+    return ctx;
 }
 
 
 /*
  * Computes the signature of XET_SIGN_MAC_LEN bytes.  Returns XET_INTERNAL when
- * the fields other than the list exceed the limits of a URL.
+ * OpenSSL fails, or when the fields other than the list exceed the limits of a
+ * URL.
  */
 
 static xet_status_t
-xet_sign_mac(const xet_sign_key_t *key, const xet_sign_fields_t *f,
-    uint8_t *mac)
+xet_sign_mac(xet_sign_key_t *key, const xet_sign_fields_t *f, uint8_t *mac)
 {
+    int          ok;
     uint8_t     *p, text[XET_SIGN_TEXT_MAX];
-    SHA256_CTX   ctx;
+    unsigned     len;
+    EVP_MD_CTX  *ctx;
 
     if (f->ns.len + f->name.len + f->expires.len + 3 > sizeof(text)) {
         return XET_INTERNAL;
     }
+
+    ctx = key->ctx;
 
     p = xet_put_bytes(text, f->ns.data, f->ns.len);
     *p++ = '/';
@@ -411,19 +443,17 @@ xet_sign_mac(const xet_sign_key_t *key, const xet_sign_fields_t *f,
     p = xet_put_bytes(p, f->expires.data, f->expires.len);
     *p++ = '\n';
 
-    ctx = key->inner;
+    ok = EVP_MD_CTX_copy_ex(ctx, key->inner)
+         && EVP_DigestUpdate(ctx, text, (size_t) (p - text))
+         && EVP_DigestUpdate(ctx, f->list.data, f->list.len)
+         && EVP_DigestUpdate(ctx, "\n", 1)
+         && EVP_DigestFinal_ex(ctx, mac, &len)
+         && len == XET_SIGN_MAC_LEN
+         && EVP_MD_CTX_copy_ex(ctx, key->outer)
+         && EVP_DigestUpdate(ctx, mac, XET_SIGN_MAC_LEN)
+         && EVP_DigestFinal_ex(ctx, mac, &len);
 
-    SHA256_Update(&ctx, text, (size_t) (p - text));
-    SHA256_Update(&ctx, f->list.data, f->list.len);
-    SHA256_Update(&ctx, "\n", 1);
-    SHA256_Final(mac, &ctx);
-
-    ctx = key->outer;
-
-    SHA256_Update(&ctx, mac, XET_SIGN_MAC_LEN);
-    SHA256_Final(mac, &ctx);
-
-    return XET_OK;
+    return ok ? XET_OK : XET_INTERNAL;
 }
 
 

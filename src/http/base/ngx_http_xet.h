@@ -203,7 +203,7 @@ typedef struct {
     ngx_thread_pool_t         *read_pool;
 
     ngx_array_t               *url_keys;       /* ngx_http_xet_key_t */
-    xet_sign_key_t           **sign;           /* states of url_keys */
+    xet_sign_key_t           **sign;           /* MAC contexts of url_keys */
 
     ngx_str_t                  dedup_secret;   /* XET_KEY_LEN bytes */
 

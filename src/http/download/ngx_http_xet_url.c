@@ -3,7 +3,8 @@
  * Signs the URLs in responses, which point to this server or to the object
  * store.
  *
- * The first key signs, in the event loop and in threads.
+ * The first key signs.  Its MAC context in the main configuration belongs to
+ * the event loop of the worker; a thread that signs creates its own.
  */
 
 #include "ngx_http_xet.h"
@@ -59,7 +60,7 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
     if (xmcf->url_keys) {
         key = xmcf->url_keys->elts;
 
-        /* a worker without "xet_api" and "xet_data" has no signing keys */
+        /* a worker without "xet_api" and "xet_data" has no MAC contexts */
 
         url->sign = xmcf->sign ? xmcf->sign[0] : NULL;
         url->id = key->id;
@@ -89,6 +90,24 @@ ngx_http_xet_url_expires(ngx_http_xet_loc_conf_t *xlcf)
     expires = ngx_time() + xlcf->url_ttl + xlcf->url_quantum - 1;
 
     return expires - expires % xlcf->url_quantum;
+}
+
+
+xet_status_t
+ngx_http_xet_url_thread(ngx_http_xet_url_t *url)
+{
+    url->sign = xet_sign_key_create(url->id.data, url->id.len,
+                                    url->secret.data, url->secret.len);
+
+    return url->sign ? XET_OK : XET_NOMEM;
+}
+
+
+void
+ngx_http_xet_url_thread_end(ngx_http_xet_url_t *url)
+{
+    xet_sign_key_destroy(url->sign);
+    url->sign = NULL;
 }
 
 
