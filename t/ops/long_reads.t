@@ -39,6 +39,7 @@ my $data = 'hello ' x 1000;
 $t->post('/api/repos/create', \JSON::PP::encode_json({ name => 'm',
 	organization => 'me' }), { 'Content-Type' => 'application/json' });
 send_file('a.txt', $data);
+send_file('README.md', "a text\n");
 
 my $head = $t->head('/me/m/resolve/main/a.txt');
 my $hash = $head->header_value('X-Xet-Hash');
@@ -67,7 +68,7 @@ my @long = (
 # long reads that do not end, because another session has locked a table;
 # reconstructions and files by name do not use this table
 
-my $lock = $t->pg_lock('xet.hub_lines');
+my $lock = $t->pg_lock('xet.hub_cards');
 my @asked = map { $t->http_start('GET', '/api/models/me/m', {}, undef,
 	close => 1, timeout => 60) } 1 .. 40;
 
@@ -112,7 +113,7 @@ for my $row (@long) {
 conf('long=1 long_timeout=500ms timeout=60s');
 $t->get('/api/models/me/m');
 
-$lock = $t->pg_lock('xet.hub_lines');
+$lock = $t->pg_lock('xet.hub_cards');
 
 my $from = $t->log_size();
 my $r = $t->get('/api/models/me/m', {}, timeout => 60);
@@ -132,7 +133,7 @@ is($t->get('/api/models/me/m')->{status}, 200, 'unlocked');
 conf('long=1 long_timeout=60s timeout=60s');
 $t->get('/api/models/me/m');
 
-$lock = $t->pg_lock('xet.hub_lines');
+$lock = $t->pg_lock('xet.hub_cards');
 @asked = map { from('127.0.0.2') } 1 .. 30;
 ok(wait_for(10, sub { my $h = health(); $h->{long}{waiting} == 29 }),
 	'turns: one waits with thirty requests');
@@ -171,7 +172,7 @@ cmp_ok($at[1], '<=', 4, 'turns: and the second one');
 conf('long=1 long_timeout=60s timeout=60s queue=40');
 $t->get('/api/models/me/m');
 
-$lock = $t->pg_lock('xet.hub_lines');
+$lock = $t->pg_lock('xet.hub_cards');
 $from = $t->log_size();
 @asked = map { from('127.0.0.2') } 1 .. 20;
 ok($t->wait_log(qr/long reads of one caller are waiting/, 10, $from),
