@@ -230,9 +230,10 @@ CREATE FUNCTION xet.copy_made(copy_id integer, made bigint)
     RETURNS integer
     LANGUAGE plpgsql STABLE
 AS $$
+DECLARE
+    most  interval := xet.copy_age();
 BEGIN
-    IF now() NOT BETWEEN to_timestamp(made) - xet.copy_age()
-                     AND to_timestamp(made) + xet.copy_age()
+    IF now() - to_timestamp(made) NOT BETWEEN -most AND most
     THEN
         RAISE EXCEPTION 'the copy was made % seconds ago by the clock of its '
                         'server: the server was halted since then, or the '
