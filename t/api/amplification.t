@@ -30,6 +30,11 @@ for my $key (@keys) {
 	my $most = $a->ceiling($key);
 	my $got = $a->measure($key);
 
+	# a session that has just been opened reads catalogs to plan its statements
+
+	$got = $a->measure($key)
+		if $got && $key =~ /^GET/ && $got->{buffers} > $most->{buffers};
+
 	if (!$got) {
 		ok(@{ $a->{routes}{$key}{versions} },
 			"$key: no request for it");
