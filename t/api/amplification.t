@@ -30,7 +30,7 @@ for my $key (@keys) {
 	my $most = $a->ceiling($key);
 	my $got = $a->measure($key);
 
-	# a session that has just been opened reads catalogs to plan its statements
+	# a session that was just opened reads catalogs to plan its statements
 
 	$got = $a->measure($key)
 		if $got && $key =~ /^GET/ && $got->{buffers} > $most->{buffers};
