@@ -713,7 +713,8 @@ sub held {
 	return $more[$n / 2] - length($body // '') / 1024;
 }
 
-# Returns the worker's memory once no statement runs and the size is stable.
+# Returns the worker's memory once it sleeps, no statement runs, and the size
+# is stable.
 
 sub still {
 	my ($self, $worker) = @_;
@@ -727,7 +728,10 @@ sub still {
 			. " WHERE state <> 'idle' AND pid <> pg_backend_pid()"
 			. " AND backend_type = 'client backend'");
 
-		$same = $now == $last && !$busy ? $same + 1 : 0;
+		my $sleeps = slurp("/proc/$worker/status")
+			=~ /^State:\s+S/m;
+
+		$same = $now == $last && !$busy && $sleeps ? $same + 1 : 0;
 		$last = $now;
 		sleep(0.2);
 
@@ -764,6 +768,9 @@ sub slow {
 
 		substr($text, 0, $n, '');
 	}
+
+	vec(my $in = '', fileno($s), 1) = 1;
+	select($in, undef, undef, 60) or die "no response to $uri\n";
 
 	return $s;
 }
