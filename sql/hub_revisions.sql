@@ -631,3 +631,81 @@ BEGIN
                         (most - got) || '/' || encode(at, 'hex'));
 END;
 $$;
+
+
+-- Returns a page of the files that a commit added, removed or changed, compared
+-- with its parent, by path; the cursor is the last path.  A file changed if its
+-- contents did.
+--
+-- The rows that a commit has written begin or end at its number, so other rows
+-- of the line are only skipped.
+
+CREATE FUNCTION xet.hub_changes(asked xet.hub_asked, rev text, after text,
+    most integer)
+    RETURNS xet.hub_answer
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    r      record;
+    c      record;
+    old    record;
+    k      record;
+    got    integer := 0;
+    body   text := '[';
+    last   text;
+BEGIN
+    r := xet.hub_open(asked, false, rev, '');
+
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
+    END IF;
+
+    SELECT h.line, h.seq, p.line AS old_line, p.seq AS old_seq INTO c
+      FROM xet.hub_commits h
+      LEFT JOIN xet.hub_commits p
+        ON p.repo_id = h.repo_id AND p.oid = h.parent
+     WHERE h.repo_id = r.id AND h.oid = r.oid;
+
+    IF c.old_line IS NULL THEN
+        old := ROW('{}'::integer[], '{}'::integer[]);
+    ELSE
+        old := xet.hub_line(r.id, c.old_line, c.old_seq);
+    END IF;
+
+    FOR k IN SELECT p.path, n.hash, n.size, o.hash AS old_hash,
+                    o.size AS old_size
+               FROM (SELECT DISTINCT h.path
+                       FROM xet.hub_paths h
+                      WHERE h.repo_id = r.id AND h.line = c.line
+                        AND h.path > coalesce(after, '')
+                        AND (h.since = c.seq OR h.till = c.seq)) p
+               LEFT JOIN LATERAL xet.hub_at(r.id, r.lines, r.seqs, p.path) n
+                 ON true
+               LEFT JOIN LATERAL xet.hub_at(r.id, old.lines, old.seqs,
+                                            p.path) o
+                 ON true
+              WHERE n.hash IS DISTINCT FROM o.hash
+              ORDER BY p.path
+              LIMIT most + 1
+    LOOP
+        IF got = most THEN
+            RETURN xet.hub_says(200, NULL, NULL, body || ']', last);
+        END IF;
+
+        body := body || CASE WHEN got > 0 THEN ',' ELSE '' END
+                || json_build_object('path', k.path, 'type',
+                       CASE WHEN k.old_hash IS NULL THEN 'added'
+                            WHEN k.hash IS NULL THEN 'removed'
+                            ELSE 'changed' END,
+                       'size', CASE WHEN k.hash IS NOT NULL THEN k.size END,
+                       'oldSize', CASE WHEN k.old_hash IS NOT NULL
+                                       THEN k.old_size END,
+                       'xetHash', encode(k.hash, 'hex'),
+                       'oldXetHash', encode(k.old_hash, 'hex'))::text;
+        last := k.path;
+        got := got + 1;
+    END LOOP;
+
+    RETURN xet.hub_says(200, NULL, NULL, body || ']');
+END;
+$$;

@@ -592,8 +592,9 @@ bad('xet_hosts twice', qr/"xet_hosts" directive is duplicate/,
 	location('xet_hosts a; xet_hosts b;'));
 good('xet_hosts', location('xet_hosts a.example 10.0.0.1 [::1];'));
 
-bad("xet_hub_pages $_", qr/invalid value "$_" in "xet_hub_pages"/,
-	location("xet_hub_pages $_;")) for qw/ yes 1 /;
+bad("xet_hub_pages $_", qr/"xet_hub_pages" must be "off" or begin with a/,
+	location("xet_hub on; xet_auth off; xet_hub_pages $_;"))
+	for qw/ yes on 1 index.html /;
 bad('xet_progress_interval x', qr/invalid value/,
 	location('xet_progress_interval x;'));
 

@@ -380,7 +380,9 @@ sub shipped_conf {
 	}
 
 	$self->conf_locations();
-	$self->write_file('xet_hub.conf', slurp(root() . '/conf/xet_hub.conf'));
+	$self->write_file('xet_hub.conf', slurp(root() . '/conf/xet_hub.conf')
+		=~ s!/usr/share/xet/web/!%%DIR%%/web/!r);
+	run_command([ 'sh', root() . '/docker/web.sh', "$self->{dir}/web" ]);
 	$self->token_key();
 
 	return $text;
