@@ -648,11 +648,13 @@ AS $$
 DECLARE
     r      record;
     c      record;
-    old    record;
     k      record;
     got    integer := 0;
     body   text := '[';
     last   text;
+
+    old_lines  integer[] := '{}';
+    old_seqs   integer[] := '{}';
 BEGIN
     r := xet.hub_open(asked, false, rev, '');
 
@@ -666,10 +668,9 @@ BEGIN
         ON p.repo_id = h.repo_id AND p.oid = h.parent
      WHERE h.repo_id = r.id AND h.oid = r.oid;
 
-    IF c.old_line IS NULL THEN
-        old := ROW('{}'::integer[], '{}'::integer[]);
-    ELSE
-        old := xet.hub_line(r.id, c.old_line, c.old_seq);
+    IF c.old_line IS NOT NULL THEN
+        SELECT o.lines, o.seqs INTO old_lines, old_seqs
+          FROM xet.hub_line(r.id, c.old_line, c.old_seq) o;
     END IF;
 
     FOR k IN SELECT p.path, n.hash, n.size, o.hash AS old_hash,
@@ -681,7 +682,7 @@ BEGIN
                         AND (h.since = c.seq OR h.till = c.seq)) p
                LEFT JOIN LATERAL xet.hub_at(r.id, r.lines, r.seqs, p.path) n
                  ON true
-               LEFT JOIN LATERAL xet.hub_at(r.id, old.lines, old.seqs,
+               LEFT JOIN LATERAL xet.hub_at(r.id, old_lines, old_seqs,
                                             p.path) o
                  ON true
               WHERE n.hash IS DISTINCT FROM o.hash

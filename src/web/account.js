@@ -14,28 +14,28 @@
 
 import { dropToken, keepToken, request, root, token, whoami }
     from "./api.js";
-import { announce, dialog, field, fill, h, icon, notice } from "./dom.js";
+import { dialog, field, fill, h, icon, notice } from "./dom.js";
 
 
-/* Returns the node for the header; render() shows the page anew. */
+/* Returns the node for the header. */
 
-export function account({ render }) {
+export function account() {
     const node = h("div", { id: "account", class: "account row" });
 
     const sign = (text, problem) => h("button", { type: "button",
         id: "sign-in", class: "main",
-        onclick: () => signIn(render, problem) }, icon("user"), text);
+        onclick: () => signIn(problem) }, icon("user"), text);
 
     whoami().then((who) => {
         if (who) {
-            fill(node, menu(who, render));
+            fill(node, menu(who));
 
         } else if (token()) {
             fill(node, h("span", { class: "account-warning", role: "status" },
                 "Your token is no longer valid."),
                 sign("Sign in again", "Your token is no longer valid. It has "
                     + "expired, or was revoked."),
-                h("button", { type: "button", onclick: () => out(render) },
+                h("button", { type: "button", onclick: out },
                     "Sign out"));
 
         } else {
@@ -53,16 +53,20 @@ export function account({ render }) {
 }
 
 
-function out(render) {
+/*
+ * Signing in or out loads the document anew, so that nothing of the former
+ * caller stays in memory: not a page, nor a token of a repo's storage.
+ */
+
+function out() {
     dropToken();
-    announce("You are signed out.");
-    render();
+    location.reload();
 }
 
 
 /* --- the menu ------------------------------------------------------------- */
 
-function menu(who, render) {
+function menu(who) {
     const summary = h("summary", { "aria-label": `Account of ${who.name}` },
         icon("user"), h("span", { class: "account-name" }, who.name),
         icon("down"));
@@ -89,7 +93,7 @@ function menu(who, render) {
                 onclick: () => { box.open = false; } },
                 icon("user"), "Your repos"),
             token() && h("button", { type: "button", class: "item",
-                id: "sign-out", onclick: () => out(render) },
+                id: "sign-out", onclick: out },
                 icon("out"), "Sign out")));
 
     const outside = (event) => {
@@ -130,7 +134,7 @@ function facts(who, own) {
 
 /* Asks for a token, and keeps it if the server accepts it. */
 
-export function signIn(render, problem) {
+export function signIn(problem) {
     const input = h("input", { type: "password", name: "token",
         autocomplete: "off", spellcheck: "false", autocapitalize: "none",
         required: true });
@@ -159,8 +163,7 @@ export function signIn(render, problem) {
 
         await check(value);
         keepToken(value, data.get("keep") === "browser");
-        announce("You are signed in.");
-        render();
+        location.reload();
     });
 
     input.focus();

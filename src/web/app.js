@@ -86,7 +86,7 @@ export async function render() {
 
     const { signal } = leave;
 
-    fill(document.getElementById("header"), header(route, { go, render }));
+    fill(document.getElementById("header"), header(route, { go }));
     fill(main, later(new Promise(() => {})));
 
     try {
@@ -131,7 +131,8 @@ function focusTarget() {
 
 function failure(error, route) {
     const texts = {
-        401: ["Sign in", "This server asks for a token."],
+        401: ["Sign in", token() ? "Your token is no longer valid."
+            : "This server asks for a token."],
         403: ["Not allowed", error.message],
         404: ["Not found", route.repo
             ? "There is no such page, or you may not see it."
@@ -143,7 +144,8 @@ function failure(error, route) {
         || ["That did not work", error.message];
 
     return h("div", { class: "empty" }, h("h1", {}, title), h("p", {}, text),
-        [401, 403, 404].includes(error.status) && !token() && h("p", {},
+        (error.status === 401 || (!token()
+            && [403, 404].includes(error.status))) && h("p", {},
             "Private repos are shown to those who are signed in. ",
             h("button", { class: "main", onclick: () =>
                 document.getElementById("sign-in")?.click() }, "Sign in")),

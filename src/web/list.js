@@ -452,7 +452,7 @@ export function start(who, owner, kinds, id) {
 
 /* A button for those who may have repos. */
 
-export function newButton() {
+export function newButton(go, kind) {
     const node = h("div");
 
     whoami().then((who) => who && fill(node, h("button", { type: "button",
@@ -460,7 +460,7 @@ export function newButton() {
             try {
                 const { newRepo } = await import("./new_repo.js");
 
-                newRepo();
+                newRepo({ go, kind });
 
             } catch {
                 fill(node, notice("bad", "The form could not be loaded."));

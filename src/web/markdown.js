@@ -233,6 +233,7 @@ function media(place) {
         }
 
         if (node.localName === "img") {
+            node.alt = alt || nameOf(to.path);
             node.loading = "lazy";
             node.decoding = "async";
 
@@ -250,6 +251,9 @@ function media(place) {
         }
     }
 }
+
+
+const nameOf = (path) => path.split("/").pop();
 
 
 /* What is shown instead of an image of another server. */

@@ -22,8 +22,7 @@ export async function newRepo({ go, kind = "models" }) {
     const who = await whoami().catch(() => null);
 
     if (!who) {
-        return signIn(() => newRepo({ go, kind }),
-            "Sign in to create a repo.");
+        return signIn("Sign in to create a repo.");
     }
 
     if (who.auth?.accessToken?.role === "read") {

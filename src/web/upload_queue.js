@@ -22,13 +22,31 @@
 import { apiPath, encodeRev, send } from "./api.js";
 import { commitFiles, hasFile, INLINE, INLINE_FILES, putFile }
     from "./upload_files.js";
-import { sha256 } from "./sha256.js";
 
 const AT_ONCE = 3;
+const COMPARED = 64 << 20;      /* larger files are sent, not compared */
 const LOOK_UP = 256;            /* paths in a request */
 const REMEMBERED = 1024 * 1024;
 const RECORDS = 1000;
 const IGNORE = 256 * 1024;
+
+
+/*
+ * Returns the SHA-256 of a file, or undefined for a large one, and in a page
+ * over plain HTTP: the server recognises the content anyway when it is sent.
+ */
+
+async function sha256(file) {
+    if (file.size > COMPARED || !crypto.subtle) {
+        return undefined;
+    }
+
+    const digest = await crypto.subtle.digest("SHA-256",
+        await file.arrayBuffer());
+
+    return Array.from(new Uint8Array(digest),
+        (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
 
 
 export class Queue {
@@ -221,7 +239,7 @@ export class Queue {
         one.state = "checking";
 
         if (one.there?.sha256
-            && await sha256(one.file, signal) === one.there.sha256)
+            && await sha256(one.file) === one.there.sha256)
         {
             one.state = "same";
             return;

@@ -14,7 +14,7 @@ const KINDS = [["models", "Models"], ["datasets", "Datasets"],
     ["spaces", "Spaces"], ["buckets", "Buckets"]];
 
 
-export function header(route, { go, render }) {
+export function header(route, { go }) {
     const kind = route.kind || route.repo?.kind;
     const link = ([name, text]) => h("a", { href: `${root}/${name}`,
         "aria-current": kind === name && "page" }, text);
@@ -27,7 +27,7 @@ export function header(route, { go, render }) {
             KINDS.map(link)),
         h("div", { class: "grow" }),
         route.page !== "home" && searchForm(go),
-        account({ render, go }))];
+        account())];
 }
 
 

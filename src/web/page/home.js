@@ -25,7 +25,7 @@ export async function show(route, signal, { go }) {
 
     return { title, body: h("div", {},
         h("div", { class: "row head-row" },
-            h("h1", { class: "grow" }, title), newButton()),
+            h("h1", { class: "grow" }, title), newButton(go, kind)),
         tabs,
         await browser({ args, signal, kinds, go, onsearch: drawTabs })) };
 }

@@ -22,7 +22,7 @@ export async function show(route, signal, { go }) {
         h("div", { class: "row head-row" },
             h("h1", {}, icon("user"), " ", owner),
             copyButton(owner, "Copy the name"), h("div", { class: "grow" }),
-            newButton()),
+            newButton(go, kind || undefined)),
         h("nav", { class: "tabs", "aria-label": "Kinds of repos" },
             tab("", "All"), Object.entries(KINDS).map(([one, { title }]) =>
                 tab(one, title))),
