@@ -11,9 +11,10 @@
 #     perl t/bench/all.pl [program ...]
 #
 # Writes to the folder "bench" of the build: the output of each program to
-# NAME.out, and the results of a run of all programs to results.json, after it
-# renames the last ones to results.last.json.  A run of all programs also writes
-# two plots to docs.  Programs without results are listed with the reason.
+# NAME.out, and the results to results.json.  A run of all programs renames the
+# last results to results.last.json; a run of some programs replaces their rows,
+# which were disturbed, for example.  Two plots in docs show all results.
+# Programs without results are listed with the reason.
 #
 #     XET_BENCH_MINUTES   20
 #     XET_BENCH_SHORT     only shows that all works, as t/code/bench.t does
@@ -66,7 +67,8 @@ for my $p (programs(root(), build_dir(), $dir)) {
 	push @missing, "$p->{name}: $why" if $why;
 }
 
-my %before = map { ("$_->{program} $_->{name}" => $_) } before();
+my @before = before();
+my %before = map { ("$_->{program} $_->{name}" => $_) } @before;
 
 table();
 save();
@@ -219,22 +221,31 @@ sub show {
 sub save {
 	return unless @rows;
 
-	# a run of some programs is not compared later
+	my @all = @rows;
 
-	if (!%only) {
+	if (%only) {
+		my ($n, %place) = (0);
+
+		$place{$_->{name}} = $n++ for programs(root(), build_dir(), $dir);
+
+		@all = sort { $place{$a->{program}} <=> $place{$b->{program}} }
+			@rows, grep { !$only{$_->{program}}
+			&& defined $place{$_->{program}} } @before;
+
+	} else {
 		rename($file, $last) if -e $file;
-		spew($file, JSON::PP->new()->canonical()->pretty()->encode({
-			date => POSIX::strftime('%Y-%m-%d', gmtime()),
-			machine => machine(), rows => \@rows,
-			missing => \@missing }));
-		print "results: $file\n";
 	}
 
-	return if $short || %only;
+	spew($file, JSON::PP->new()->canonical()->pretty()->encode({
+		date => POSIX::strftime('%Y-%m-%d', gmtime()),
+		machine => machine(), rows => \@all, missing => \@missing }));
+	print "results: $file\n";
 
-	spew(root() . '/docs/bench_goals.svg', plot_goals(@rows));
+	return if $short;
 
-	my $growth = plot_growth(@rows);
+	spew(root() . '/docs/bench_goals.svg', plot_goals(@all));
+
+	my $growth = plot_growth(@all);
 
 	spew(root() . '/docs/bench_growth.svg', $growth) if $growth;
 }
