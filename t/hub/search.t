@@ -67,8 +67,8 @@ for my $case ([ 'the API', '/api/models?search=needle', 12 ],
 
 my $who = "true, '{}', true, ''";
 
-for my $case ([ 'the API', 10_500, "hub_list(ROW(0, NULL, 'nowhere', $who), 100,"
-		. ' NULL)' ],
+for my $case ([ 'the API', 10_500, "hub_list(ROW(0, NULL, 'nowhere',"
+		. " $who), 100, NULL)" ],
 	[ 'the API, no search', 500, "hub_list(ROW(0, NULL, NULL, $who), 100,"
 		. ' NULL)' ])
 {

@@ -225,7 +225,8 @@ sub everything {
 	# an old name
 
 	for my $uri ("/api/models/$repo", "/$repo/resolve/main/d/w.bin",
-		"/api/models/$repo/tree/main?expand=true", "/api/models/$repo/revision/a%2Fb")
+		"/api/models/$repo/tree/main?expand=true",
+		"/api/models/$repo/revision/a%2Fb")
 	{
 		for my $how ([], [ '-I' ]) {
 			$r = ask($name, $url, $uri, @$how,

@@ -64,7 +64,8 @@ commit('open', 'first', 'README.md' => $card, 'd/text.txt' => "one\ntwo\n",
 	'table.csv' => "name,value\n\"a,\"\"b\",1\n<b>x</b>,2\n",
 	'data.json' => '{"a":[1,{"b":"<i>"}]}',
 	'code.py' => "def f(x):\n    return x + 1\n",
-	'evil.js' => 'document.title = "evil"', 'evil.css' => '* { display: none }',
+	'evil.js' => 'document.title = "evil"',
+	'evil.css' => '* { display: none }',
 	'm.safetensors' => safetensors(),
 	map { $_ => "odd $_\n" } @odd);
 commit('open', 'second', 'd/text.txt' => "one\n2\nthree\n");
@@ -334,8 +335,9 @@ sub faults {
 
 	$b->js(slurp($axe) . '; 1') unless $b->js('typeof axe === "object"');
 
-	is($b->js('axe.run(document, { resultTypes: ["violations"] }).then((r) =>
-		r.violations.filter((v) => /serious|critical/.test(v.impact))
+	is($b->js('axe.run(document, { resultTypes: ["violations"] })
+		.then((r) => r.violations
+		.filter((v) => /serious|critical/.test(v.impact))
 		.map((v) => v.id + ": " + v.nodes[0].html + " "
 			+ v.nodes[0].failureSummary).join("\n"))'), '',
 		"$name: axe");
@@ -390,7 +392,8 @@ sub browse {
 		node.href = "/alice/open/resolve/main/evil.css";
 		node.onload = () => resolve("loaded");
 		node.onerror = () => resolve("refused");
-		document.head.append(node); })'), 'refused', 'a style of a repo');
+		document.head.append(node); })'), 'refused',
+		'a style of a repo');
 	is($b->js('import("/alice/open/resolve/main/evil.js").then(
 		() => "loaded", () => "refused")'), 'refused',
 		'a script of a repo');
@@ -412,7 +415,8 @@ sub browse {
 # A viewer for each kind of file.
 
 sub viewers {
-	my %shows = ('code.py' => qr/return x \+ 1/, 'data.json' => qr/2 values/,
+	my %shows = ('code.py' => qr/return x \+ 1/,
+		'data.json' => qr/2 values/,
 		'table.csv' => qr/a,"b/, 'm.safetensors' => qr/BF16/,
 		'pic.png' => qr/pic/, 'pic.svg' => qr/pic/,
 		'page.html' => qr/<h1>x/, 'README.md' => qr/The card/,

@@ -614,7 +614,8 @@ ngx_http_xet_fault_hub(ngx_http_xet_main_conf_t *xmcf,
 static ngx_uint_t
 ngx_http_xet_conf_pages_ok(const ngx_str_t *pages)
 {
-    return pages->data[0] == '/' || (pages->len == 3 && ngx_memcmp(pages->data, "off", 3) == 0);
+    return pages->data[0] == '/'
+           || (pages->len == 3 && ngx_memcmp(pages->data, "off", 3) == 0);
 }
 
 
