@@ -21,10 +21,10 @@ mkdir -p "$to/lib" "$to/page" "$to/view" "$to/parse"
 
 chmod 755 "$to" "$to/lib" "$to/page" "$to/view" "$to/parse"
 
-for from in "$root"/src/web/* "$root"/src/web/*/*; do
-    if [ -f "$from" ]; then
+for from in "$root"/src/web/*.* "$root"/src/web/*/*.js; do
+    case $from in *.html | *.css | *.js | *.svg)
         install -m 644 "$from" "$to/${from#"$root"/src/web/}"
-    fi
+    esac
 done
 
 share=/usr/share
