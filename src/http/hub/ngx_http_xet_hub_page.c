@@ -61,6 +61,14 @@ ngx_http_xet_hub_page_text(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
     target = &hub->match->args.target;
 
+    /* "/favicon.ico" looks like an owner */
+
+    if (target->owner.len && target->name.len == 0
+        && memchr(target->owner.data, '.', target->owner.len))
+    {
+        return ngx_http_xet_error_route(r, 0);
+    }
+
     size = NGX_HTTP_XET_HUB_PAGE_TEXT + 3 * (hub->base.len + target->owner.len
                                              + target->name.len);
 

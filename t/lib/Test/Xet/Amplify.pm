@@ -74,7 +74,7 @@ my %ceilings = (
 	'GET api/buckets' => { buffers => 2000 },
 
 	# a page of 256 files
-	'GET api/:type/:id/changes/:rev' => { buffers => 15_000, held => 400 },
+	'GET api/:type/:id/changes/:rev' => { buffers => 15_000, held => 800 },
 
 	# file contents: the threads hold a chunk and a compressed block of it
 	'GET api/lfs/:rev' => { held => 640 },
@@ -135,7 +135,8 @@ sub new {
 
 	my $t = Test::Xet->new(Test::Xet::Table::hub(undef,
 		Test::Xet::Token::token_location()), workers => 1,
-		server => 'listen 127.0.0.1:%%PORT_8081%% sndbuf=2k;', %o);
+		server => 'listen 127.0.0.1:%%PORT_8081%% sndbuf=2k;'
+		. ' xet_hub_pages /-/index.html;', %o);
 	my $self = bless { t => $t, fresh => 0 }, $class;
 
 	$t->token_key();
