@@ -55,12 +55,14 @@ my %ceilings = (
 		buffers => 40_000, held => 800 },
 	'GET api/buckets/:id/tree/:path' => { statements => 4,
 		buffers => 40_000, held => 500 },
+	# the names in the body, parsed; usually in memory that an earlier
+	# request has freed
 	'POST api/:type/:id/paths-info/:rev' => { statements => 47,
-		buffers => 40_000, held => 0 },
+		buffers => 40_000, held => 4000 },
 	'POST api/buckets/:id/paths-info' => { statements => 12,
-		buffers => 40_000, held => 0 },
+		buffers => 40_000, held => 4000 },
 	'POST api/:type/:id/preupload/:rev' => { statements => 13,
-		buffers => 25_000, held => 0 },
+		buffers => 25_000, held => 4000 },
 	'GET api/:type/:id' => { statements => 12, buffers => 15_000,
 		held => 400 },
 	'GET api/:type/:id/revision/:rev' => { statements => 12,
