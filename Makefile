@@ -642,6 +642,7 @@ install: build cli $(SQL)
 		install -m 644 conf/$$file "$$to" || exit 1; \
 	done
 	install -m 644 $(wildcard conf/*) "$(SHARE)/conf/"
+	sh docker/web.sh "$(SHARE)/web"
 	rm -f "$(SHARE)"/sql/*
 	install -m 644 $(dir $(SQL))* "$(SHARE)/sql/"
 	$(if $(CLI_BIN),install -m 755 $(CLI_BIN) "$(DESTDIR)$(PREFIX)/bin/")

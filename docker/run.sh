@@ -619,6 +619,7 @@ write_conf()
             -e "s|/var/log/nginx|@NGINX@/logs|g" \
             -e "s|/var/lib/nginx|@NGINX@/tmp|g" \
             -e "s|/var/lib/xet|@STORE@|g" \
+            -e "s|/usr/share/xet/web/|@NGINX@/web/|g" \
             -e "s|/etc/nginx/xet|@NGINX@/xet|g" \
             -e "$user" \
             -e "$temp" \
@@ -651,6 +652,7 @@ start_nginx()
 
     make_secrets
     write_conf
+    sh "$root/docker/web.sh" "$dir/nginx/web"
 
     set -- -e "$dir/nginx/logs/error.log" -p "$dir/nginx" -c conf/nginx.conf
 

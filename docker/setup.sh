@@ -104,6 +104,9 @@ list()
         need_program curl    curl               'to send requests to the server'
         need_program python3 python3            'to run the test client'
         need python3-venv       'a Python environment for the test client'
+        need libjs-marked       'Markdown in web pages'
+        need node-dompurify     'safe HTML in web pages'
+        need libjs-highlight.js 'colours of source code in web pages'
     esac
 
     case $what in package | test)

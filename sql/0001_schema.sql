@@ -1168,6 +1168,13 @@ CREATE INDEX hub_paths_now_folder
     ON xet.hub_paths (folder, repo_id, line, path)
     WHERE till = 2147483647;
 
+-- find the rows that a commit began or ended, for xet.hub_changes()
+
+CREATE INDEX hub_paths_since ON xet.hub_paths (repo_id, line, since, path);
+
+CREATE INDEX hub_paths_till ON xet.hub_paths (repo_id, line, till, path)
+    WHERE till <> 2147483647;
+
 -- finds the few files that xet.hub_manifest() chooses from
 
 CREATE INDEX hub_paths_gguf ON xet.hub_paths (repo_id, line, path)

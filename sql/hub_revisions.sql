@@ -631,3 +631,100 @@ BEGIN
                         (most - got) || '/' || encode(at, 'hex'));
 END;
 $$;
+
+
+-- Returns a page of the files that a commit added, removed or changed, compared
+-- with its parent, by path; the cursor is the last path.  A file changed if its
+-- contents did.
+--
+-- The rows that a commit has written begin or end at its number.  A page has
+-- "most" of their paths.  A folder, or a file with the same contents, is left
+-- out, so a page may be short, or empty, and still have a next one.
+
+CREATE FUNCTION xet.hub_changes(asked xet.hub_asked, rev text, after text,
+    most integer)
+    RETURNS xet.hub_answer
+    LANGUAGE plpgsql STABLE
+    SET enable_sort = off
+AS $$
+DECLARE
+    r      record;
+    c      record;
+    k      record;
+    seen   integer := 0;
+    items  text[] := '{}';
+    last   text;
+
+    old_lines  integer[] := '{}';
+    old_seqs   integer[] := '{}';
+BEGIN
+    r := xet.hub_open(asked, false, rev, '');
+
+    IF r.status <> 200 THEN
+        RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
+    END IF;
+
+    SELECT h.line, h.seq, p.line AS old_line, p.seq AS old_seq INTO c
+      FROM xet.hub_commits h
+      LEFT JOIN xet.hub_commits p
+        ON p.repo_id = h.repo_id AND p.oid = h.parent
+     WHERE h.repo_id = r.id AND h.oid = r.oid;
+
+    IF c.old_line IS NOT NULL THEN
+        SELECT o.lines, o.seqs INTO old_lines, old_seqs
+          FROM xet.hub_line(r.id, c.old_line, c.old_seq) o;
+    END IF;
+
+    FOR k IN SELECT p.path, n.hash, n.size, o.hash AS old_hash,
+                    o.size AS old_size
+               FROM (SELECT DISTINCT w.path
+                       FROM ((SELECT h.path
+                                FROM xet.hub_paths h
+                               WHERE h.repo_id = r.id AND h.line = c.line
+                                 AND h.since = c.seq
+                                 AND h.path > coalesce(after, '')
+                               ORDER BY h.path
+                               LIMIT most + 1)
+                              UNION ALL
+                              (SELECT h.path
+                                 FROM xet.hub_paths h
+                                WHERE h.repo_id = r.id AND h.line = c.line
+                                  AND h.till = c.seq AND h.till <> 2147483647
+                                  AND h.path > coalesce(after, '')
+                                ORDER BY h.path
+                                LIMIT most + 1)) w
+                      ORDER BY w.path
+                      LIMIT most + 1) p
+               LEFT JOIN LATERAL xet.hub_at(r.id, r.lines, r.seqs, p.path) n
+                 ON true
+               LEFT JOIN LATERAL xet.hub_at(r.id, old_lines, old_seqs,
+                                            p.path) o
+                 ON true
+              ORDER BY p.path
+    LOOP
+        IF seen = most THEN
+            RETURN xet.hub_says(200, body => '['
+                                || array_to_string(items, ',') || ']',
+                                more => last);
+        END IF;
+
+        seen := seen + 1;
+        last := k.path;
+
+        CONTINUE WHEN k.hash IS NOT DISTINCT FROM k.old_hash;
+
+        items := items || json_build_object('path', k.path, 'type',
+                     CASE WHEN k.old_hash IS NULL THEN 'added'
+                          WHEN k.hash IS NULL THEN 'removed'
+                          ELSE 'changed' END,
+                     'size', CASE WHEN k.hash IS NOT NULL THEN k.size END,
+                     'oldSize', CASE WHEN k.old_hash IS NOT NULL
+                                     THEN k.old_size END,
+                     'xetHash', encode(k.hash, 'hex'),
+                     'oldXetHash', encode(k.old_hash, 'hex'))::text;
+    END LOOP;
+
+    RETURN xet.hub_says(200, body => '[' || array_to_string(items, ',')
+                                     || ']');
+END;
+$$;

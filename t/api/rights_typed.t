@@ -147,7 +147,6 @@ my %special = (
 	hub_matches => { name => 'NULL',
 		repo => '(SELECT h FROM xet.hub_repos h WHERE h.id = 1)' },
 	hub_card_wanted => { upload => "'r'", uploads => "'_hub/1'" },
-	hub_page_list => { kind => 4, name => 'NULL' },
 	hub_create => { name => "'new'", batches => 0 },
 	hub_duplicate => { to_owner => "'alice'", to_name => "'m'" },
 	hub_claims => { upload => "'g'" },

@@ -262,6 +262,11 @@ install_python "$build/clients/datasets" \
 install_node
 install_newer_node
 
+# for t/hub/web.t: finds faults of pages for screen readers
+
+[ -f "$build/npm/node_modules/axe-core/axe.min.js" ] \
+    || (cd "$build/npm" && npm install --silent --no-fund --no-audit axe-core)
+
 # for t/clients/ztensor.t: one writer per container version, and one shared
 # numpy
 

@@ -159,6 +159,7 @@ my %sizes = (k => 1024, m => 1048576, g => 1 << 30);
 sub value_of {
 	my ($text, $like) = @_;
 
+	return $text if defined $like && $text eq $like;
 	return $text eq 'on' ? 1 : 0 if $text =~ /^(?:on|off)$/;
 	return $text unless $text =~ /^(\d+)(ms|[smhdkg])?$/;
 	return $1 unless defined $2;

@@ -1,8 +1,6 @@
 
 /*
- * Values in HTML: for any bytes, the result is valid UTF-8 without markup.  A
- * URL decodes to the same bytes; a shell and Python parse the quoted form to
- * the displayed text.
+ * Values in HTML: for any bytes, the result is valid UTF-8 without markup.
  *
  * Input: the bytes of a value.
  */
@@ -102,87 +100,10 @@ fuzz_unescape(fuzz_text_t *out, const fuzz_text_t *in)
 }
 
 
-/* Parses a word as a shell does: quoted parts, and "\'" between them. */
-
-static void
-fuzz_word(fuzz_text_t *out, const fuzz_text_t *in)
-{
-    int     quoted;
-    size_t  i;
-
-    quoted = 0;
-    out->len = 0;
-
-    for (i = 0; i < in->len; i++) {
-
-        if (in->data[i] == '\'') {
-            quoted = !quoted;
-
-        } else if (!quoted && in->data[i] == '\\') {
-            check(++i < in->len && in->data[i] == '\'');
-            out->data[out->len++] = '\'';
-
-        } else {
-            check(quoted || xet_is_alnum(in->data[i])
-                  || strchr("-_./:@%+,=", in->data[i]));
-            out->data[out->len++] = in->data[i];
-        }
-    }
-
-    check(!quoted);
-}
-
-
-static void
-fuzz_literal(fuzz_text_t *out, const fuzz_text_t *in)
-{
-    size_t  i;
-
-    check(in->len >= 2 && in->data[0] == '"'
-          && in->data[in->len - 1] == '"');
-
-    out->len = 0;
-
-    for (i = 1; i < in->len - 1; i++) {
-        check(in->data[i] != '"');
-
-        if (in->data[i] == '\\') {
-            check(++i < in->len - 1
-                  && (in->data[i] == '"' || in->data[i] == '\\'));
-        }
-
-        out->data[out->len++] = in->data[i];
-    }
-}
-
-
-static void
-fuzz_url(const fuzz_text_t *in, const uint8_t *data, size_t size, int path)
-{
-    int             c;
-    size_t          n;
-    const uint8_t  *p;
-
-    p = in->data;
-    n = 0;
-
-    while (p < in->data + in->len) {
-        check(xet_is_alnum(*p) || *p == '%' || strchr("-._~", *p)
-              || (path && *p == '/'));
-
-        c = xet_percent_byte(&p, in->data + in->len);
-        check(c >= 0 && n < size && c == data[n]);
-        n++;
-    }
-
-    check(n == size);
-}
-
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static fuzz_text_t  raw, shown, read, word;
+    static fuzz_text_t  raw, shown;
 
     if (size > INPUT_MAX) {
         return 0;
@@ -196,24 +117,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     fuzz_write(&raw, "%t", data, size);
     fuzz_unescape(&shown, &raw);
-
-    fuzz_write(&raw, "%w", data, size);
-    fuzz_unescape(&read, &raw);
-    fuzz_word(&word, &read);
-    check(word.len == shown.len
-          && memcmp(word.data, shown.data, shown.len) == 0);
-
-    fuzz_write(&raw, "%l", data, size);
-    fuzz_unescape(&read, &raw);
-    fuzz_literal(&word, &read);
-    check(word.len == shown.len
-          && memcmp(word.data, shown.data, shown.len) == 0);
-
-    fuzz_write(&raw, "%u", data, size);
-    fuzz_url(&raw, data, size, 0);
-
-    fuzz_write(&raw, "%p", data, size);
-    fuzz_url(&raw, data, size, 1);
 
     return 0;
 }

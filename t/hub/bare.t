@@ -109,16 +109,6 @@ missing('POST', "/$_.git/info/lfs/objects/batch", alice => $alice,
 	'{"operation":"download","objects":[]}') for 'gpt2', 'datasets/gpt2';
 missing(@$_, alice => $alice, body($_->[1])) for @writes;
 
-for my $uri (qw! /gpt2/tree/main /gpt2/blob/main/f /datasets/squad
-	/spaces/s/tree/main !)
-{
-	my $r = $t->get($uri, { Accept => 'text/html' });
-
-	is($r->{status}, 404, "page: $uri");
-	like($r->header_value('Content-Type'), qr!^text/html!, "$uri: a page");
-	missing('GET', $uri, nobody => {});
-}
-
 # the name of an owner, or "me", is no repo either; a bucket needs an owner
 
 missing('GET', "/api/models/$_", alice => $alice) for qw/ alice me /;

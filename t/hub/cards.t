@@ -334,8 +334,7 @@ for my $case ([ $tree, 'f1', 'a path' ],
 		'of another revision' ],
 	[ $commits, $cursor, 'of another list' ],
 	[ '/api/models', $cursor, 'of a tree' ],
-	[ '/models', $cursor, 'of a tree, in a page' ],
-	[ '/alice/first', $cursor, 'of the API, in a page' ])
+	[ '/api/models/alice/first/changes/main', $cursor, 'of a tree' ])
 {
 	my ($uri, $sent, $name) = @$case;
 	my $r = $t->get("$uri?cursor=$sent", $alice);

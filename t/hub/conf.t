@@ -474,6 +474,7 @@ sub reads {
 		"/revision/$oid{$type}", '/revision/v1', '/tree/main',
 		'/tree/main/d?recursive=true',
 		'/tree/main?expand=true', '/refs', '/commits/main',
+		'/changes/main',
 		'/xet-read-token/main', '/auth-check'),
 		[ HEAD => "/api/$type/%" ],
 		(map { [ $_ => "$web/%/resolve/main/d/f.bin" ],
@@ -481,10 +482,7 @@ sub reads {
 		[ POST => "/api/$type/%/paths-info/main",
 			'{"paths":["d/f.bin"]}' ],
 		[ POST => "$web/%.git/info/lfs/objects/batch", $lfs,
-			'application/vnd.git-lfs+json' ],
-		(map { [ GET => "$web/%$_", undef, 'text/html' ] } '',
-			'/tree/main', '/tree/main/d', '/blob/main/d/f.bin',
-			'/commit/main'));
+			'application/vnd.git-lfs+json' ]);
 }
 
 sub writes {
@@ -516,7 +514,6 @@ sub buckets {
 	return ((map { [ GET => "/api/buckets/%$_" ] } '', '/tree',
 		'/xet-read-token', '/xet-write-token'),
 		(map { [ $_ => '/buckets/%/resolve/f' ] } qw/ GET HEAD /),
-		[ GET => '/buckets/%', undef, 'text/html' ],
 		[ POST => '/api/buckets/%/paths-info', '{"paths":["f"]}' ],
 		[ POST => '/api/buckets/%/batch', '{"type":"deleteFile",'
 			. '"path":"f"}', 'application/x-ndjson' ],

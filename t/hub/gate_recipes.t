@@ -99,7 +99,11 @@ sub gate {
 
 		prepare($t);
 		$t->write_file('users', '');
-		$t->write_conf($conf->($t));
+
+		# recipes with a "location /" of their own have no pages
+
+		$t->write_conf($conf->($t) =~ s!^http \{\n!$&xet_hub_pages
+			/-/index.html;\n!mr);
 		$t->run();
 
 		$o{public} = $t->dir() . "/$o{public}" if $o{public};

@@ -67,8 +67,7 @@ my %value = (rev => "'main'", path => "'x'", blobs => 'true',
 
 # These functions read many repos, or, if the caller is not the owner, none.
 
-my %none = map { $_ => 1 } qw/ hub_list hub_own hub_page_list
-	hub_card_wanted /;
+my %none = map { $_ => 1 } qw/ hub_list hub_own hub_card_wanted /;
 my %called = map { $_->{name} => 1 } @{ module_table('statements') };
 
 my @functions = map { [ split(/\|/, $_) ] } $t->sql(<<'EOF_SQL');

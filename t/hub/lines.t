@@ -132,8 +132,6 @@ for my $when ('before ANALYZE', 'after ANALYZE') {
 				. ' NULL, 256, 256)' => $page,
 			"hub_tree_rows($all, '$rev', 'd07', false, false,"
 				. ' NULL, 64, 64)' => $folder,
-			"hub_page_tree($all, '$rev', 'd07', NULL, 64)"
-				=> $folder,
 			"hub_paths_rows($all, '$rev', '{d07/f00007}', false)"
 				=> $one,
 			"hub_resolve($all, '$rev', 'd07/f00007')" => $one

@@ -89,8 +89,7 @@ $t->sql("SELECT xet.hub_ref_put(ROW($hub), 'heads/side', 'main', 0, 'me',"
 	. ' NULL, NULL)');
 
 my %most = (hub_tree_rows => 6000, hub_tree_end => 6000, hub_list => 2000,
-	hub_page_list => 2000, hub_own => 2000,
-	hub_page_tree => 2000, hub_commits_get => 2000, hub_info => 2000);
+	hub_own => 2000, hub_commits_get => 2000, hub_info => 2000);
 my %one = (
 	hub_begin => sub { "0, 'me', 'f$_[0]', $who, 'z$_[0]'" },
 	hub_create => [ sub { "0, 'me', 'n$_[0]', $who, false, 'me',"
@@ -129,6 +128,7 @@ my %one = (
 		@other ],
 	hub_refs_get => sub { "$hub, NULL" },
 	hub_commits_get => sub { "$hub, 'main', NULL, 100, NULL" },
+	hub_changes => sub { "$hub, 'main', NULL, 100" },
 	hub_ref_put => [ sub { "$hub, 'heads/b$_[0]', 'main', 0, 'me', NULL,"
 		. " NULL, 'me'" }, sub { "$hub, 'heads/e$_[0]', NULL, 0, 'me',"
 		. " NULL, NULL, 'me'" } ],
@@ -177,14 +177,7 @@ my %one = (
 	hub_batch => sub { "$bucket, 'b$_[0]', 1, 'me', 100000" },
 	hub_duplicate => sub { "$hub, 3, 'me', 'm', 'me',"
 		. ' ARRAY[public.file(7), public.file(8)],'
-		. ' ARRAY[public.digest(7), public.digest(8)]' },
-	hub_page_list => sub { "NULL, NULL, NULL, $who, NULL, 101" },
-	hub_page_repo => [ sub { "$hub, 'main', ''" },
-		sub { "$hub, 'main', 'd7/f7'" } ],
-	hub_page_tree => [ map({ my $rev = $_;
-		sub { "$hub, '$rev', 'd7', NULL, 201" } } 'main', @other),
-		sub { "$bucket, 'main', 'd7', NULL, 201" } ],
-	hub_page_refs => sub { "$hub, 100" }
+		. ' ARRAY[public.digest(7), public.digest(8)]' }
 );
 
 my @order = qw/ hub_begin hub_stage hub_claims hub_proven hub_commit hub_batch

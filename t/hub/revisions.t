@@ -429,10 +429,6 @@ sub seen {
 	return $label{$what // ''} // $what // 'nothing';
 }
 
-# Returns the commit that a page shows.
-
-sub shown { return ($_[0]{body} =~ m!commit <code>([0-9a-f]{10})<!)[0] }
-
 sub asked_with_path {
 	my ($rev) = @_;
 	my $m = '/me/m';
@@ -446,10 +442,7 @@ sub asked_with_path {
 		raw => seen($t->get("$m/raw/$rev/d/f.txt"),
 			sub { $_[0]{body} }),
 		tree => seen($t->get("/api/models/me/m/tree/$rev/d"),
-			sub { $_[0]->json()->[0]{lfs}{oid} }),
-		blob => seen($t->get("$m/blob/$rev/d/f.txt"),
-			sub { ($_[0]{body} =~ m!<pre[^>]*>\s*(\w+)!)[0] }),
-		page => seen($t->get("$m/tree/$rev/d"), \&shown)
+			sub { $_[0]->json()->[0]{lfs}{oid} })
 	};
 }
 
@@ -474,8 +467,6 @@ sub asked {
 
 	$seen{"$_ token"} = seen($t->get("$m/xet-$_-token/$rev"),
 		sub { 'ok' }) for qw/ read write /;
-	$seen{'page of a commit'} = seen($t->get("/me/m/commit/$rev"),
-		\&shown);
 
 	# in a body the name is not escaped, and a name that is not valid text
 	# cannot be sent as JSON

@@ -37,38 +37,25 @@ SELECT r.id, 'heads/main', substr(sha256(int8send(1)), 1, 20)
 ANALYZE xet.hub_repos, xet.hub_lines, xet.hub_refs;
 EOF_SQL
 
-for my $case ([ 'the web', '/?search=needle', 13 ],
-	[ 'the web, a kind', '/models?search=needle', 12 ],
-	[ 'the web, an owner', '/o?search=needle', 13 ],
-	[ 'the web, nothing', '/models?search=nowhere', 0 ],
-	[ 'the API', '/api/models?search=needle', 12 ],
+for my $case ([ 'the API', '/api/models?search=needle', 12 ],
 	[ 'the API, nothing', '/api/models?search=nowhere', 0 ])
 {
 	my ($name, $uri, $n) = @$case;
 	my ($pages, %found) = (0);
 
 	while (defined $uri && $pages++ < 10) {
-		my $r = $t->get($uri, { Accept => $uri =~ /api/
-			? 'application/json' : 'text/html' });
+		my $r = $t->get($uri);
 
 		is($r->{status}, 200, "$name: page $pages")
 			or diag($r->summary());
 
-		my @names = $uri =~ /api/
-			? map { $_->{id} } @{ $r->json() }
-			: $r->{body} =~ m!<a href="/((?:datasets/)?o/\w+)"!g;
+		my @names = map { $_->{id} } @{ $r->json() };
 
 		is(scalar(grep { $found{$_}++ } @names), 0,
 			"$name: page $pages: none twice");
 
-		my ($next) = $uri =~ /api/
-			? ($r->header_value('Link') // '') =~ m!<([^>]+)>!
-			: $r->{body} =~ m!rel="next" href="([^"]+)"!;
-
-		$next =~ s/&amp;/&/g if defined $next;
-		$next =~ s!^http://[^/]+!! if defined $next;
-		$uri = !defined $next ? undef : $next =~ /^\?/
-			? ($uri =~ s/\?.*//r) . $next : $next;
+		($uri) = ($r->header_value('Link') // '')
+			=~ m!<http://[^/]+([^>]+)>!;
 	}
 
 	is(scalar keys %found, $n, "$name: all are found");
@@ -80,12 +67,8 @@ for my $case ([ 'the web', '/?search=needle', 13 ],
 
 my $who = "true, '{}', true, ''";
 
-for my $case ([ 'the web', 11_000, "hub_page_list(ROW(4, NULL, 'nowhere',"
-		. " $who), NULL, 101)" ],
-	[ 'the web, no search', 1000, "hub_page_list(ROW(4, NULL, NULL, $who),"
-		. ' NULL, 101)' ],
-	[ 'the API', 10_500, "hub_list(ROW(0, NULL, 'nowhere', $who), 100,"
-		. ' NULL)' ],
+for my $case ([ 'the API', 10_500, "hub_list(ROW(0, NULL, 'nowhere',"
+		. " $who), 100, NULL)" ],
 	[ 'the API, no search', 500, "hub_list(ROW(0, NULL, NULL, $who), 100,"
 		. ' NULL)' ])
 {

@@ -69,8 +69,8 @@ my @reads = (
 	[ 'a token', sub { $t->get('/api/models/me/r/xet-read-token/main') },
 		qr/accessToken/ ],
 	[ 'whoami', sub { $t->get('/api/whoami-v2') }, qr/"name"/ ],
-	[ 'a page', sub { $t->get('/me/r', { Accept => 'text/html' }) },
-		qr/me\/r/ ],
+	[ 'changes', sub { $t->get('/api/models/me/r/changes/main') },
+		qr/"path" : "a"/ ],
 	[ 'LFS', sub { $t->post('/me/r.git/info/lfs/objects/batch', $json
 		->encode({ operation => 'download', transfers => [ 'basic' ],
 			objects => [ { oid => sha256_hex('one'),

@@ -592,8 +592,6 @@ bad('xet_hosts twice', qr/"xet_hosts" directive is duplicate/,
 	location('xet_hosts a; xet_hosts b;'));
 good('xet_hosts', location('xet_hosts a.example 10.0.0.1 [::1];'));
 
-bad("xet_hub_pages $_", qr/invalid value "$_" in "xet_hub_pages"/,
-	location("xet_hub_pages $_;")) for qw/ yes 1 /;
 bad('xet_progress_interval x', qr/invalid value/,
 	location('xet_progress_interval x;'));
 
@@ -717,6 +715,9 @@ bad('xet_hub without xet_auth', qr/"xet_hub" needs "xet_auth"/, %keyed,
 bad("xet_hub_base $_", qr/"xet_hub_base" must be empty or begin with/, %keyed,
 	locations => "location /x/ { xet_hub on; xet_auth off;"
 		. " xet_hub_base $_; }") for qw! x /x/ /!;
+bad("xet_hub_pages $_", qr/"xet_hub_pages" must be "off" or begin with/, %keyed,
+	locations => "location /x/ { xet_hub on; xet_auth off;"
+		. " xet_hub_pages $_; }") for qw! yes on index.html !;
 
 for my $line ('xet_auth off', 'xet_api_base /x', 'xet_url_base http://x',
 	'xet_url_ttl 1h', 'xet_url_ranges 2', 'xet_xorb_max_size 1m',

@@ -25,8 +25,9 @@ my $dest = tempdir('xet-dest-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $conf = "$dest/etc/nginx/xet";
 my $share = "$dest/usr/share/xet";
 
-system('cp', '-R', (map { root() . "/$_" } qw/ Makefile conf docker sql docs /),
-	$tree) == 0 or die "cp: $?\n";
+system('cp', '-R', (map { root() . "/$_" }
+	qw/ Makefile conf docker sql docs src /), $tree) == 0
+	or die "cp: $?\n";
 
 # Fake build results, so that "make build cli" has nothing to do.
 

@@ -59,6 +59,7 @@ my @long = (
 	[ 'hub_tree_rows', 'GET', '/api/models/me/m/tree/main?recursive=1' ],
 	[ 'hub_paths_rows', 'POST', '/api/models/me/m/paths-info/main',
 		'paths=a.txt', 'application/x-www-form-urlencoded' ],
+	[ 'hub_changes', 'GET', '/api/models/me/m/changes/main' ],
 	[ 'hub_commits_get', 'GET', '/api/models/me/m/commits/main' ],
 	[ 'hub_list', 'GET', '/api/models?search=m' ],
 	[ 'hub_preupload', 'POST', '/api/models/me/m/preupload/main',

@@ -90,7 +90,7 @@ like($_, qr/_\Q$version\E-1~deb$c->{version}_/, 'its version: ' . s!.*/!!r)
 
 my $depends = `dpkg-deb -f $debs[0][0] Depends`;
 my $why = $c->fetch(qw/ nginx postgresql curl /,
-	grep { /^lib/ } map { /^([\w.+-]+)/ ? $1 : () }
+	grep { /^(?:lib|node-)/ } map { /^([\w.+-]+)/ ? $1 : () }
 	split(/, */, join(', ', map { `dpkg-deb -f $_ Depends` }
 	@{ $debs[0] })));
 

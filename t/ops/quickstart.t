@@ -93,7 +93,7 @@ is($status, 0, 'packages') or BAIL_OUT($out);
 
 my ($wanted) = $typed =~ /^apt-get install (nginx .*)$/m;
 my @needed = ((grep { $_ ne 'prometheus' } split(' ', $wanted)),
-	grep { /^lib/ } map { /^([\w.+-]+)/ ? $1 : () }
+	grep { /^(?:lib|node-)/ } map { /^([\w.+-]+)/ ? $1 : () }
 	split(/, */, join(', ', map { `dpkg-deb -f $_ Depends` } @debs)));
 
 my $why = $c->fetch(@needed);

@@ -541,22 +541,15 @@ xet_status_t xet_hub_card_check(const uint8_t *text, size_t len,
 
 
 /*
- * xet_hub_html.c: HTML pages of the Hub.
+ * xet_hub_html.c: values in HTML.
  */
 
 /*
  * Writes markup with escaped values:
  *
  *     %t  text                           size_t, const uint8_t *
- *     %u  part of a URL                  size_t, const uint8_t *
- *     %p  path of a URL, keeps "/"       size_t, const uint8_t *
- *     %w  word of a command line         size_t, const uint8_t *
- *     %l  Python string literal          size_t, const uint8_t *
- *     %s  text                           const char *
  *     %n  1,234,567                      uint64_t
  *     %b  bytes, as 1.2 MB               uint64_t
- *     %d  2026-11-23 22:35, in UTC       int64_t, seconds since 1970
- *     %D  date for <time datetime>       int64_t
  *     %%  a percent sign
  *
  * A value never adds an unescaped "<", ">", "&" or quotation mark, and is

@@ -44,6 +44,7 @@ static int xet_route_owner(xet_route_cut_t *cut, xet_route_args_t *args);
 static int xet_route_rev(xet_route_cut_t *cut, xet_route_args_t *args);
 static int xet_route_path(xet_route_cut_t *cut, xet_route_args_t *args);
 static int xet_route_root(xet_route_cut_t *cut, xet_route_args_t *args);
+static int xet_route_view(xet_route_cut_t *cut, xet_route_args_t *args);
 static int xet_route_is(const xet_hub_text_t *part, const char *text,
     size_t len);
 static xet_status_t xet_route_check(xet_route_args_t *args);
@@ -70,7 +71,8 @@ static const struct {
     { ":owner", xet_route_owner },
     { ":rev", xet_route_rev },
     { ":path", xet_route_path },
-    { ":root", xet_route_root }
+    { ":root", xet_route_root },
+    { ":view", xet_route_view }
 };
 
 
@@ -387,6 +389,33 @@ xet_route_root(xet_route_cut_t *cut, xet_route_args_t *args)
     (void) args;
 
     return xet_route_part(cut, &part) && part.len == 0;
+}
+
+
+static int
+xet_route_view(xet_route_cut_t *cut, xet_route_args_t *args)
+{
+    size_t           i;
+    xet_hub_text_t   part;
+
+    static const char *const  views[] = {
+        "tree", "blob", "commits", "commit", "settings", "upload", "edit"
+    };
+
+    (void) args;
+
+    if (!xet_route_part(cut, &part)) {
+        return 0;
+    }
+
+    for (i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
+
+        if (xet_route_is(&part, views[i], strlen(views[i]))) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 

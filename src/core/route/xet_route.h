@@ -40,6 +40,7 @@ typedef struct {
  *              of the path
  *     :path    the rest of the path, maybe empty; only at the end of a form
  *     :root    only "/"
+ *     :view    a word for a web page of a repo, such as "tree" or "blob"
  *
  * If bare is 1, :id, :repo and :git are a single part, and name stays NULL: a
  * model such as "gpt2", whose name has no owner.  Buckets have no such names.

@@ -321,14 +321,6 @@ typedef struct {
 } ngx_http_xet_error_t;
 
 
-/*
- * Sends an error in the format of a route, instead of the JSON of
- * ngx_http_xet_error(), and returns the same values.
- */
-typedef ngx_int_t (*ngx_http_xet_refuse_pt)(ngx_http_request_t *r,
-    const ngx_http_xet_error_t *error);
-
-
 /* The permissions in a signed data URL. */
 
 typedef struct {
@@ -359,7 +351,6 @@ struct ngx_http_xet_ctx_s {
 
     ngx_http_xet_audit_t        *audit;         /* NULL: not logged */
     const char                  *code;          /* error code, or NULL */
-    ngx_http_xet_refuse_pt       refuse;        /* NULL: errors are JSON */
 
     ngx_http_xet_task_t         *task;
     ngx_http_xet_query_t        *query;
@@ -484,9 +475,8 @@ ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
  */
 
 /*
- * Sends {"error":{"code","message"}}, or calls ctx->refuse to send another
- * format, and logs a line.  Responses with status 429 or 5xx, except 501, have
- * a Retry-After header.
+ * Sends {"error":{"code","message"}}, and logs a line.  Responses with status
+ * 429 or 5xx, except 501, have a Retry-After header.
  */
 ngx_int_t ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);

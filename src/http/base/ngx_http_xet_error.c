@@ -56,17 +56,11 @@ ngx_http_xet_error_send(ngx_http_request_t *r,
 {
     xet_buf_t              b;
     ngx_int_t              rc;
-    ngx_http_xet_ctx_t    *ctx;
     ngx_http_xet_error_t   e;
 
     e = *error;
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
     ngx_http_xet_error_fill(r, &e);
-
-    if (ctx && ctx->refuse && e.body == NULL) {
-        return ctx->refuse(r, &e);
-    }
 
     ngx_http_xet_error_hf_xet(r, &e);
 

@@ -16,7 +16,6 @@
 #include "ngx_http_xet_access.h"
 #include "ngx_http_xet_download.h"
 #include "ngx_http_xet_hub.h"
-#include "ngx_http_xet_hub_page.h"
 #include "ngx_http_xet_upload.h"
 
 
@@ -61,12 +60,6 @@ ngx_http_xet_hub_create(ngx_http_request_t *r,
 
     if (ngx_http_xet_hub_origin(r, hub) != NGX_OK) {
         return NULL;
-    }
-
-    if (match->people && ngx_http_xet_hub_browser(r)
-        && (route == NULL || route->right == NGX_HTTP_XET_BROWSES))
-    {
-        ngx_http_xet_ctx(r)->refuse = ngx_http_xet_hub_page_refuse;
     }
 
     return hub;
@@ -128,6 +121,10 @@ ngx_http_xet_hub_enter(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     if (hub->origin.len == 0) {
         return ngx_http_xet_hub_deny(r, NGX_HTTP_BAD_REQUEST, "no_host",
                                      "the request has no host name");
+    }
+
+    if (hub->match->route->right == NGX_HTTP_XET_BROWSES) {
+        return NGX_OK;
     }
 
     rc = ngx_http_xet_hub_who(r, hub);
@@ -590,36 +587,28 @@ ngx_http_xet_hub_allowed(ngx_http_request_t *r,
 
 /*
  * Handles a request without a valid token: permits reads of a public Hub, else
- * sends 401.  A browser can't send a bearer token, so for pages and for the
- * files that pages link to, the 401 makes the browser ask for a password.
+ * sends 401.  A person who opens the URL of a file can't send a bearer token,
+ * so the 401 makes the browser ask for a password.
  */
 
 static ngx_int_t
 ngx_http_xet_hub_unknown(ngx_http_request_t *r,
     ngx_http_xet_right_e right, xet_status_t status)
 {
-    ngx_str_t                 arg;
     ngx_uint_t                page;
     ngx_http_xet_loc_conf_t  *xlcf;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    page = (right == NGX_HTTP_XET_BROWSES);
-
     if (status == XET_TOKEN_MISSING && xlcf->hub_public
-        && (right == NGX_HTTP_XET_READS
-            || (page && ngx_http_arg(r, (u_char *) "sign-in", 7, &arg)
-                        != NGX_OK)))
+        && right == NGX_HTTP_XET_READS)
     {
         return NGX_OK;
     }
 
-    if (right == NGX_HTTP_XET_READS
-        && ngx_http_xet_hub_get(r)->match->people
-        && ngx_http_xet_hub_browser(r))
-    {
-        page = 1;
-    }
+    page = (right == NGX_HTTP_XET_READS
+            && ngx_http_xet_hub_get(r)->match->people
+            && ngx_http_xet_hub_browser(r));
 
     if (status == XET_TOKEN_MISSING && ngx_http_xet_hub_registry(r)) {
         return ngx_http_xet_hub_registry_deny(r);

@@ -66,14 +66,17 @@ ngx_http_xet_hub_profile(xet_json_t *j)
 }
 
 
-/* Adds the caller's token; 1970 stands for an unknown time of issue. */
+/*
+ * Adds the caller's token; 1970 stands for an unknown time of issue.  Web pages
+ * show "scope", the exact right, and "expiresAt".
+ */
 
 static void
 ngx_http_xet_hub_issued(ngx_http_request_t *r, xet_json_t *j,
     ngx_http_xet_hub_t *hub)
 {
     u_char                      date[XET_HUB_DATE_LEN];
-    uint64_t                    iat;
+    uint64_t                    iat, exp;
     xet_scope_e                 scope;
     ngx_http_xet_loc_conf_t    *xlcf;
     const xet_token_claims_t   *claims;
@@ -81,12 +84,14 @@ ngx_http_xet_hub_issued(ngx_http_request_t *r, xet_json_t *j,
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     iat = 0;
+    exp = 0;
     scope = XET_SCOPE_ADMIN;
 
     if (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN) {
         claims = &ngx_http_xet_auth(r)->claims;
 
         iat = ngx_min(claims->iat, XET_HUB_TIME_MAX / 1000);
+        exp = ngx_min(claims->exp, XET_HUB_TIME_MAX / 1000);
         scope = claims->scope;
     }
 
@@ -96,7 +101,14 @@ ngx_http_xet_hub_issued(ngx_http_request_t *r, xet_json_t *j,
     xet_json_put_string(j, "displayName", hub->who.data, hub->who.len);
     xet_json_put_cstring(j, "role",
                          (scope == XET_SCOPE_READ) ? "read" : "write");
+    xet_json_put_cstring(j, "scope", xet_scope_name(scope));
     xet_json_put_string(j, "createdAt", date, XET_HUB_DATE_LEN);
+
+    if (exp) {
+        (void) xet_hub_tree_date(date, (int64_t) exp * 1000000);
+        xet_json_put_string(j, "expiresAt", date, XET_HUB_DATE_LEN);
+    }
+
     xet_json_object_end(j);
 }
 

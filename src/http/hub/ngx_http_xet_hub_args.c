@@ -70,6 +70,12 @@ static const ngx_http_xet_hub_arg_t  ngx_http_xet_hub_args_commits[] = {
     { NULL, NGX_HTTP_XET_HUB_ARG_ANY }
 };
 
+static const ngx_http_xet_hub_arg_t  ngx_http_xet_hub_args_changes[] = {
+    { "limit", NGX_HTTP_XET_HUB_ARG_COUNT },
+    { "cursor", NGX_HTTP_XET_HUB_ARG_ANY },
+    { NULL, NGX_HTTP_XET_HUB_ARG_ANY }
+};
+
 static const ngx_http_xet_hub_arg_t  ngx_http_xet_hub_args_refs[] = {
     { "include_prs", NGX_HTTP_XET_HUB_ARG_FLAG },
     { NULL, NGX_HTTP_XET_HUB_ARG_ANY }
@@ -98,6 +104,7 @@ static const struct {
     { "hub.info", ngx_http_xet_hub_args_info },
     { "hub.tree", ngx_http_xet_hub_args_tree },
     { "hub.commits", ngx_http_xet_hub_args_commits },
+    { "hub.changes", ngx_http_xet_hub_args_changes },
     { "hub.refs", ngx_http_xet_hub_args_refs },
     { "hub.preupload", ngx_http_xet_hub_args_commit },
     { "hub.commit", ngx_http_xet_hub_args_commit },

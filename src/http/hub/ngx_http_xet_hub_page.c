@@ -1,383 +1,138 @@
 
 /*
- * Common parts of the web pages of a Hub: frame, headers, and errors.
+ * Web pages of a Hub.
  *
- * Pages have no scripts and load no other files: the style sheet is inline, and
- * the content security policy contains its digest.  The contents depend on the
- * caller, so only the browser may cache a page, and it revalidates the page
- * each time.  The entity tag is a digest of the page, so the response for an
- * unchanged page is 304.
+ * A browser gets the static file that "xet_hub_pages" names, the same one for
+ * every page and caller: nginx redirects the request internally.  The scripts
+ * of the file request the data from the API, with the token of the caller.  So
+ * a page needs no permission, and contains nothing that could leak.
  *
- * xet_hub_html() escapes all inserted values.
+ * A client that does not accept HTML gets a short text with commands.  The text
+ * is made from the path alone: it does not tell whether a repo exists.
+ *
+ * Names in a path that was parsed have no characters that a shell interprets.
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_download.h"
-#include "ngx_http_xet_hub_page.h"
-
-#include <openssl/evp.h>
+#include "ngx_http_xet_hub.h"
 
 
-#define NGX_HTTP_XET_HUB_DIGEST  32            /* bytes of a SHA-256 */
+#define NGX_HTTP_XET_HUB_PAGE_TEXT  2048       /* bytes without names */
 
 
-static void ngx_http_xet_hub_page_end(ngx_http_request_t *r, xet_buf_t *b);
-static ngx_int_t ngx_http_xet_hub_page_headers(ngx_http_request_t *r);
-static ngx_int_t ngx_http_xet_hub_page_policy(ngx_http_request_t *r,
-    ngx_str_t *value);
-static ngx_int_t ngx_http_xet_hub_page_etag(ngx_http_request_t *r,
-    xet_buf_t *b, ngx_str_t *etag);
-static void ngx_http_xet_hub_page_who(ngx_http_request_t *r, xet_buf_t *b);
+static ngx_int_t ngx_http_xet_hub_page_text(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub);
+static u_char *ngx_http_xet_hub_page_repo(u_char *p, u_char *last,
+    ngx_http_xet_hub_t *hub, const xet_hub_target_t *target);
 
 
-static const char  ngx_http_xet_hub_style[] =
-#include "hub_style.inc"
-;
-
-
-void
-ngx_http_xet_hub_page_begin(ngx_http_request_t *r, xet_buf_t *b,
-    const ngx_str_t *title)
+ngx_int_t
+ngx_http_xet_hub_page_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 {
-    ngx_uint_t           kind;
-    const char          *plural;
-    ngx_http_xet_hub_t  *hub;
-
-    hub = ngx_http_xet_hub_get(r);
-
-    xet_buf_init(b, ngx_http_xet_alloc, r->pool, 16384);
-
-    xet_hub_html(b, "<!DOCTYPE html>\n"
-                 "<html lang=\"en\">\n"
-                 "<head>\n"
-                 "<meta charset=\"utf-8\">\n"
-                 "<meta name=\"viewport\" content=\"width=device-width, "
-                 "initial-scale=1\">\n"
-                 "<meta name=\"color-scheme\" content=\"light dark\">\n"
-                 "<title>%t</title>\n"
-                 "<style>", ngx_http_xet_hub_str(title));
-
-    xet_buf_write(b, ngx_http_xet_hub_style,
-                  sizeof(ngx_http_xet_hub_style) - 1);
-
-    xet_hub_html(b, "</style>\n"
-                 "</head>\n"
-                 "<body>\n"
-                 "<header>\n"
-                 "<a class=\"skip\" href=\"#main\">Skip to the content</a>\n"
-                 "<nav aria-label=\"Hub\">\n"
-                 "<ul>\n"
-                 "<li><a href=\"%p/\">All repos</a></li>\n",
-                 ngx_http_xet_hub_str(&hub->root));
-
-    for (kind = XET_HUB_MODEL; kind < XET_HUB_KINDS; kind++) {
-        plural = xet_hub_kind_plural(kind);
-
-        xet_hub_html(b, "<li><a href=\"%p/%s\">%s</a></li>\n",
-                     ngx_http_xet_hub_str(&hub->root), plural, plural);
-    }
-
-    ngx_http_xet_hub_page_who(r, b);
-
-    xet_hub_html(b, "</ul>\n"
-                 "</nav>\n"
-                 "</header>\n"
-                 "<main id=\"main\">\n");
-}
-
-
-/*
- * Shows the caller's name, or a link to sign in.  Shows nothing if the server
- * does not use tokens.
- */
-
-static void
-ngx_http_xet_hub_page_who(ngx_http_request_t *r, xet_buf_t *b)
-{
-    ngx_http_xet_hub_t       *hub;
+    ngx_str_t                 uri;
     ngx_http_xet_loc_conf_t  *xlcf;
 
-    hub = ngx_http_xet_hub_get(r);
+    if (ngx_http_xet_header(r, "Vary", "Accept") != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (!ngx_http_xet_hub_browser(r)) {
+        return ngx_http_xet_hub_page_text(r, hub);
+    }
+
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    uri = xlcf->hub_pages;
 
-    if (xlcf->auth != NGX_HTTP_XET_AUTH_TOKEN) {
-        return;
-    }
+    /* the redirected request has its own reference; release this one */
 
-    if (hub->who.len == 0) {
-        xet_hub_html(b, "<li><a href=\"%p/?sign-in=1\">Sign in</a></li>\n",
-                     ngx_http_xet_hub_str(&hub->root));
-        return;
-    }
-
-    if (xet_hub_space_ok(hub->who.data, hub->who.len)) {
-        xet_hub_html(b, "<li><a href=\"%p/%p\">Signed in as %t</a></li>\n",
-                     ngx_http_xet_hub_str(&hub->root),
-                     ngx_http_xet_hub_str(&hub->who),
-                     ngx_http_xet_hub_str(&hub->who));
-    }
-}
-
-
-static void
-ngx_http_xet_hub_page_end(ngx_http_request_t *r, xet_buf_t *b)
-{
-    xet_hub_html(b, "</main>\n"
-                 "<footer class=\"soft\">\n"
-                 "<p>xet %s. Times are UTC.</p>\n"
-                 "</footer>\n"
-                 "</body>\n"
-                 "</html>\n", XET_VERSION);
-}
-
-
-ngx_int_t
-ngx_http_xet_hub_page_send(ngx_http_request_t *r, xet_buf_t *b)
-{
-    ngx_int_t               rc;
-    ngx_http_xet_content_t  content;
-
-    /* the page's headers are set now, so a later error must not be a page */
-
-    ngx_http_xet_ctx(r)->refuse = NULL;
-
-    ngx_http_xet_hub_page_end(r, b);
-
-    ngx_memzero(&content, sizeof(ngx_http_xet_content_t));
-
-    if (ngx_http_xet_hub_page_etag(r, b, &content.etag) != NGX_OK
-        || ngx_http_xet_hub_page_headers(r) != NGX_OK
-        || ngx_http_xet_header(r, "Cache-Control", "private, no-cache")
-           != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    rc = ngx_http_xet_content_conditions(r, &content);
-
-    if (rc != NGX_DECLINED) {
-        return rc;
-    }
-
-    r->headers_out.etag = ngx_http_xet_header_add(r, "ETag", &content.etag);
-
-    if (r->headers_out.etag == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_xet_send(r, NGX_HTTP_OK, "text/html; charset=utf-8", b);
-}
-
-
-ngx_int_t
-ngx_http_xet_hub_page_refuse(ngx_http_request_t *r,
-    const ngx_http_xet_error_t *error)
-{
-    size_t                 i;
-    xet_buf_t              b;
-    ngx_str_t              title;
-    const char            *text;
-    ngx_http_xet_hub_t    *hub;
-    ngx_http_xet_error_t   page;
-
-    static const struct {
-        ngx_uint_t   status;
-        const char  *title;
-        const char  *text;
-    } texts[] = {
-        { 400, "Bad request", "This address is malformed." },
-        { 401, "Sign in", "This server requires a token: enter it as the "
-                          "password, with any user name." },
-        { 403, "Not allowed", "The token does not allow this." },
-        { 404, "Not found", "The page does not exist, or you have no access." },
-        { 405, "Not a page", "There is no page at this address." },
-        { 503, "Not now", "The server is unavailable. Try again later." }
-    };
-
-    ngx_str_set(&title, "Error");
-    text = "The request failed.";
-
-    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-
-        if (texts[i].status == error->status) {
-            title.data = (u_char *) texts[i].title;
-            title.len = ngx_strlen(texts[i].title);
-            text = texts[i].text;
-        }
-    }
-
-    ngx_http_xet_hub_page_begin(r, &b, &title);
-
-    xet_hub_html(&b, "<h1>%t</h1>\n<p>%s</p>\n", ngx_http_xet_hub_str(&title),
-                 text);
-
-    hub = ngx_http_xet_hub_get(r);
-
-    if (error->status == NGX_HTTP_NOT_FOUND && hub->asked.owner.len) {
-        xet_hub_html(&b, "<p class=\"soft\">%s</p>\n", error->message);
-    }
-
-    ngx_http_xet_hub_page_end(r, &b);
-
-    if (ngx_http_xet_hub_page_headers(r) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    page = *error;
-    page.body = &b;
-    page.type = "text/html; charset=utf-8";
-
-    return ngx_http_xet_error_send(r, &page);
-}
-
-
-static ngx_int_t
-ngx_http_xet_hub_page_headers(ngx_http_request_t *r)
-{
-    ngx_str_t  policy;
-
-    if (ngx_http_xet_hub_page_policy(r, &policy) != NGX_OK
-        || ngx_http_xet_header_add(r, "Content-Security-Policy", &policy)
-           == NULL
-        || ngx_http_xet_header(r, "X-Content-Type-Options", "nosniff")
-           != NGX_OK
-        || ngx_http_xet_header(r, "Referrer-Policy", "no-referrer") != NGX_OK
-        || ngx_http_xet_header(r, "Vary", "Authorization") != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_xet_hub_page_policy(ngx_http_request_t *r, ngx_str_t *value)
-{
-    u_char      digest[NGX_HTTP_XET_HUB_DIGEST];
-    u_char      text[ngx_base64_encoded_length(NGX_HTTP_XET_HUB_DIGEST)];
-    ngx_str_t   src, dst;
-
-    static const char  fmt[] = "default-src 'none'; style-src 'sha256-%V'; "
-                               "form-action 'self'; base-uri 'none'; "
-                               "frame-ancestors 'none'";
-
-    if (EVP_Digest(ngx_http_xet_hub_style, sizeof(ngx_http_xet_hub_style) - 1,
-                   digest, NULL, EVP_sha256(), NULL)
-        != 1)
-    {
-        return NGX_ERROR;
-    }
-
-    src.data = digest;
-    src.len = sizeof(digest);
-    dst.data = text;
-
-    ngx_encode_base64(&dst, &src);
-
-    value->data = ngx_pnalloc(r->pool, sizeof(fmt) + sizeof(text));
-    if (value->data == NULL) {
-        return NGX_ERROR;
-    }
-
-    value->len = ngx_sprintf(value->data, fmt, &dst) - value->data;
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_xet_hub_page_etag(ngx_http_request_t *r, xet_buf_t *b,
-    ngx_str_t *etag)
-{
-    u_char                *p;
-    xet_buf_node_t        *node;
-    xet_checksum_t         sum;
-    xet_checksum_state_t  *state;
-
-    if (xet_buf_status(b) != XET_OK) {
-        return NGX_ERROR;
-    }
-
-    state = xet_checksum_create();
-    if (state == NULL) {
-        return NGX_ERROR;
-    }
-
-    for (node = b->first; node; node = node->next) {
-        xet_checksum_update(state, node->start, node->pos - node->start);
-    }
-
-    xet_checksum_finish(state, &sum);
-    xet_checksum_destroy(state);
-
-    p = ngx_pnalloc(r->pool, 2 * XET_CHECKSUM_LEN + 2);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    etag->data = p;
-
-    *p++ = '"';
-    p = ngx_hex_dump(p, sum.bytes, XET_CHECKSUM_LEN);
-    *p++ = '"';
-
-    etag->len = p - etag->data;
-
-    return NGX_OK;
-}
-
-
-void
-ngx_http_xet_hub_page_repo_url(ngx_http_request_t *r, xet_buf_t *b,
-    xet_hub_kind_e kind, const ngx_str_t *repo)
-{
-    xet_hub_html(b, "%p/",
-                 ngx_http_xet_hub_str(&ngx_http_xet_hub_get(r)->root));
-
-    if (kind != XET_HUB_MODEL) {
-        xet_hub_html(b, "%s/", xet_hub_kind_plural(kind));
-    }
-
-    xet_hub_html(b, "%p", ngx_http_xet_hub_str(repo));
-}
-
-
-void
-ngx_http_xet_hub_page_url(ngx_http_request_t *r, xet_buf_t *b,
-    xet_hub_kind_e kind, const ngx_http_xet_hub_view_t *view,
-    const char *verb, const ngx_str_t *path)
-{
-    ngx_http_xet_hub_page_repo_url(r, b, kind, &view->repo);
-
-    xet_hub_html(b, "/%s", verb);
-
-    if (kind != XET_HUB_BUCKET) {
-        xet_hub_html(b, "/%u", ngx_http_xet_hub_str(&view->rev));
-    }
-
-    if (path->len) {
-        xet_hub_html(b, "/%p", ngx_http_xet_hub_str(path));
-    }
-}
-
-
-ngx_int_t
-ngx_http_xet_hub_page_result(ngx_http_request_t *r, ngx_int_t rc)
-{
-    if (rc == NGX_OK || rc == NGX_DECLINED) {
-        return NGX_OK;
-    }
-
-    ngx_http_xet_query_failed(r, rc);
+    (void) ngx_http_internal_redirect(r, &uri, NULL);
 
     return NGX_DONE;
 }
 
 
-ngx_uint_t
-ngx_http_xet_hub_page_rows(ngx_http_request_t *r, ngx_int_t rc)
+static ngx_int_t
+ngx_http_xet_hub_page_text(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 {
-    return (rc == NGX_OK)
-           ? ngx_http_xet_query_rows(ngx_http_xet_ctx_of(r)->query) : 0;
+    size_t                   size;
+    u_char                  *p, *last;
+    xet_buf_t                b;
+    const xet_hub_target_t  *target;
+
+    target = &hub->match->args.target;
+
+    /* "/favicon.ico" looks like an owner */
+
+    if (target->owner.len && target->name.len == 0
+        && memchr(target->owner.data, '.', target->owner.len))
+    {
+        return ngx_http_xet_error_route(r, 0);
+    }
+
+    size = NGX_HTTP_XET_HUB_PAGE_TEXT + 3 * (hub->base.len + target->owner.len
+                                             + target->name.len);
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, size);
+
+    p = ngx_pnalloc(r->pool, size);
+    if (p == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    last = p + size;
+
+    if (hub->match->status == XET_OK && target->name.len) {
+        last = ngx_http_xet_hub_page_repo(p, last, hub, target);
+
+    } else {
+        last = ngx_slprintf(p, last, "This is a Hub of models, datasets, "
+                            "spaces and buckets.  To list repos:\n\n"
+                            "    curl %V/api/models\n\n"
+                            "To download a repo:\n\n"
+                            "    HF_ENDPOINT=%V hf download OWNER/NAME\n",
+                            &hub->base, &hub->base);
+    }
+
+    xet_buf_write(&b, p, last - p);
+
+    return ngx_http_xet_send(r, NGX_HTTP_OK, "text/plain; charset=utf-8", &b);
+}
+
+
+static u_char *
+ngx_http_xet_hub_page_repo(u_char *p, u_char *last, ngx_http_xet_hub_t *hub,
+    const xet_hub_target_t *target)
+{
+    ngx_str_t    owner, name;
+    ngx_uint_t   bucket;
+    const char  *kind;
+
+    owner.data = (u_char *) target->owner.data;
+    owner.len = target->owner.len;
+    name.data = (u_char *) target->name.data;
+    name.len = target->name.len;
+
+    bucket = (target->kind == XET_HUB_BUCKET);
+    kind = xet_hub_kind_plural(target->kind);
+
+    p = ngx_slprintf(p, last, "To list the files, if this repo exists and you "
+                     "may read it:\n\n"
+                     "    curl %V/api/%s/%V/%V/tree%s\n\n"
+                     "To download the repo, or a file:\n\n"
+                     "    HF_ENDPOINT=%V hf ",
+                     &hub->base, kind, &owner, &name, bucket ? "" : "/main",
+                     &hub->base);
+
+    p = bucket ? ngx_slprintf(p, last, "buckets sync hf://buckets/%V/%V .",
+                              &owner, &name)
+               : ngx_slprintf(p, last, "download %V/%V --repo-type %s", &owner,
+                              &name, xet_hub_kind_name(target->kind));
+
+    return ngx_slprintf(p, last, "\n    curl -LO %V%s%s/%V/%V/resolve/%sFILE\n"
+                        "\nFor a private repo, add your token: hf reads "
+                        "HF_TOKEN, and curl takes\n"
+                        "-H \"Authorization: Bearer $HF_TOKEN\".\n",
+                        &hub->base, (target->kind == XET_HUB_MODEL) ? "" : "/",
+                        (target->kind == XET_HUB_MODEL) ? "" : kind, &owner,
+                        &name, bucket ? "" : "main/");
 }

@@ -25,7 +25,8 @@ ngx_http_xet_hub_people(ngx_http_request_t *r, const ngx_str_t *path)
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    return xlcf->hub_pages && (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
+    return xlcf->hub_pages.data[0] == '/'
+           && (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
            && (path->len < 5 || ngx_memcmp(path->data, "/api/", 5) != 0);
 }
 

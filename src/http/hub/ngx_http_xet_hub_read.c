@@ -19,6 +19,7 @@
 
 
 #define NGX_HTTP_XET_HUB_LIST_PAGE  100
+#define NGX_HTTP_XET_HUB_CHANGES    256       /* most files a page */
 #define NGX_HTTP_XET_HUB_REF_BODY   131072
 #define NGX_HTTP_XET_HUB_REF_TEXT   192
 
@@ -217,6 +218,28 @@ ngx_http_xet_hub_commits_ask(ngx_http_request_t *r)
                               .asked = &hub->asked, .rev = p->page->rev,
                               .after = p->page->after, .most = p->page->most,
                               .rest = p->rest);
+}
+
+
+/* The files that a commit changed, in one statement a page. */
+
+ngx_int_t
+ngx_http_xet_hub_changes_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_int_t                 rc;
+    ngx_http_xet_hub_page_t  *page;
+
+    rc = ngx_http_xet_hub_page_args(r, hub, NGX_HTTP_XET_HUB_CHANGES, &page);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query(r, hub_changes, ngx_http_xet_hub_paged,
+                                  .asked = &hub->asked, .rev = page->rev,
+                                  .after = page->after, .most = page->most));
 }
 
 

@@ -56,6 +56,7 @@ static ngx_int_t ngx_http_xet_hub_resolve_xet(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, ngx_http_xet_hub_resolve_t *f);
 static ngx_int_t ngx_http_xet_hub_resolve_name(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, ngx_http_xet_hub_resolve_t *f);
+static void ngx_http_xet_hub_resolve_tame(ngx_str_t *type);
 static ngx_uint_t ngx_http_xet_hub_wants_info(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_hub_resolve_info(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, ngx_http_xet_hub_resolve_t *f);
@@ -376,6 +377,9 @@ ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
            != NGX_OK
         || ngx_http_xet_header(r, "X-Content-Type-Options", "nosniff")
            != NGX_OK
+        || ngx_http_xet_header(r, "Content-Security-Policy",
+                               "default-src 'none'; sandbox")
+           != NGX_OK
         || ngx_http_xet_header(r, "Vary", "Accept") != NGX_OK
         || ngx_http_xet_header(r, "Cache-Control",
                                ngx_http_xet_hub_wants_info(r)
@@ -466,6 +470,7 @@ ngx_http_xet_hub_resolve_name(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     }
 
     if (f->type.len && xet_hub_type_ok(f->type.data, f->type.len)) {
+        ngx_http_xet_hub_resolve_tame(&f->type);
         return NGX_OK;
     }
 
@@ -481,10 +486,32 @@ ngx_http_xet_hub_resolve_name(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
                               low, ext_len);
         if (found) {
             f->type = *found;
+            ngx_http_xet_hub_resolve_tame(&f->type);
         }
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * Replaces the type of scripts and style sheets.  Web pages of this server may
+ * load both from the server itself, where a browser keeps the token.  With
+ * another type and "nosniff", a browser never executes the file of a user.
+ */
+
+static void
+ngx_http_xet_hub_resolve_tame(ngx_str_t *type)
+{
+    u_char  *last;
+
+    last = type->data + type->len;
+
+    if (ngx_strlcasestrn(type->data, last, (u_char *) "script", 6 - 1)
+        || ngx_strlcasestrn(type->data, last, (u_char *) "css", 3 - 1))
+    {
+        ngx_str_set(type, "text/plain");
+    }
 }
 
 

@@ -62,6 +62,7 @@ static ngx_int_t ngx_http_xet_conf_core(ngx_conf_t *cf,
 static char *ngx_http_xet_conf_plan(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf);
 static ngx_uint_t ngx_http_xet_conf_base_ok(const ngx_str_t *base);
+static ngx_uint_t ngx_http_xet_conf_pages_ok(const ngx_str_t *pages);
 static const char *ngx_http_xet_conf_fault(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *conf, const char **name);
 static const char *ngx_http_xet_fault_token(ngx_http_xet_main_conf_t *xmcf,
@@ -598,7 +599,23 @@ ngx_http_xet_fault_hub(ngx_http_xet_main_conf_t *xmcf,
                "end with one";
     }
 
+    if (!ngx_http_xet_conf_pages_ok(&conf->hub_pages)) {
+        *name = "xet_hub_pages";
+
+        return "\"xet_hub_pages\" must be \"off\" or begin with a slash";
+    }
+
     return NULL;
+}
+
+
+/* Every value has a first byte: nginx terminates strings with a zero. */
+
+static ngx_uint_t
+ngx_http_xet_conf_pages_ok(const ngx_str_t *pages)
+{
+    return pages->data[0] == '/'
+           || (pages->len == 3 && ngx_memcmp(pages->data, "off", 3) == 0);
 }
 
 

@@ -534,7 +534,7 @@ ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
     match = ngx_http_xet_match(r);
 
     if (match && match->route) {
-        *token = (match->route->right != NGX_HTTP_XET_ANY);
+        *token = (match->route->right > NGX_HTTP_XET_BROWSES);
         *scope = ngx_http_xet_route_does(r, match->route);
     }
 }

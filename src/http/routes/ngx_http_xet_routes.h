@@ -14,8 +14,8 @@
 
 typedef enum {
     NGX_HTTP_XET_ANY = 0,              /* no token is required */
+    NGX_HTTP_XET_BROWSES,              /* like ANY, for a web page */
     NGX_HTTP_XET_READS,                /* no token if "xet_hub_public" */
-    NGX_HTTP_XET_BROWSES,              /* like READS, for a web page */
     NGX_HTTP_XET_KNOWN,
     NGX_HTTP_XET_WRITES,
     NGX_HTTP_XET_DELETES

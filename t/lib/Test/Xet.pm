@@ -60,7 +60,7 @@ use Test::Xet::Nginx;
 use Test::Xet::Postgres;
 use Test::Xet::Stall;
 use Test::Xet::Process qw/
-	free_port patience root slurp spew wait_for
+	free_port patience root run_command slurp spew wait_for
 /;
 use Test::Xet::Secrets;
 
@@ -380,7 +380,9 @@ sub shipped_conf {
 	}
 
 	$self->conf_locations();
-	$self->write_file('xet_hub.conf', slurp(root() . '/conf/xet_hub.conf'));
+	$self->write_file('xet_hub.conf', slurp(root() . '/conf/xet_hub.conf')
+		=~ s!/usr/share/xet/web/!$self->{dir}/web/!r);
+	run_command([ 'sh', root() . '/docker/web.sh', "$self->{dir}/web" ]);
 	$self->token_key();
 
 	return $text;

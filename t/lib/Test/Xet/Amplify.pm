@@ -73,17 +73,10 @@ my %ceilings = (
 
 	# an index finds repos; a search reads 5,000 rows a page
 	'GET api/:type' => { buffers => 2000 },
-	'GET :root' => { buffers => 2000 },
-	'GET :type' => { buffers => 2000 },
-	'GET buckets' => { buffers => 2000 },
-	'GET :owner' => { buffers => 2000 },
+	'GET api/buckets' => { buffers => 2000 },
 
-	# pages of 200 entries, which are built in memory
-	'GET :repo' => { buffers => 1000 },
-	'GET :repo/tree/:rev/:path' => { buffers => 15_000, held => 1200 },
-	'GET :repo/blob/:rev/:path' => { statements => 6 },
-	'GET :repo/commit/:rev' => { buffers => 1000 },
-	'GET buckets/:id/tree/:path' => { buffers => 15_000, held => 750 },
+	# a page of 256 files
+	'GET api/:type/:id/changes/:rev' => { buffers => 15_000, held => 800 },
 
 	# file contents: the threads hold a chunk and a compressed block of it
 	'GET api/lfs/:rev' => { held => 640 },
@@ -144,7 +137,8 @@ sub new {
 
 	my $t = Test::Xet->new(Test::Xet::Table::hub(undef,
 		Test::Xet::Token::token_location()), workers => 1,
-		server => 'listen 127.0.0.1:%%PORT_8081%% sndbuf=2k;', %o);
+		server => 'listen 127.0.0.1:%%PORT_8081%% sndbuf=2k;'
+		. ' xet_hub_pages /-/index.html;', %o);
 	my $self = bless { t => $t, fresh => 0 }, $class;
 
 	$t->token_key();
@@ -342,6 +336,7 @@ sub request {
 	$path =~ s!:(?:id|repo)!$id!;
 	$path =~ s!:git!$id.git!;
 	$path =~ s!:owner!me!;
+	$path =~ s!:view!tree!;
 	$path =~ s!:rev!$o{rev} // 'main'!e;
 	$path =~ s!:path!$o{file} // ''!e;
 	$path =~ s!/\z!! if $path =~ /^api/;
@@ -391,8 +386,6 @@ sub hub_bucket_delete {
 
 sub hub_settings { return (body => { private => JSON::PP::false }) }
 sub hub_list { return (args => '?search=nothing-is-called-so') }
-sub hub_page_root { return (args => '?search=nothing-is-called-so') }
-sub hub_page_kind { return (args => '?search=nothing-is-called-so') }
 sub hub_yaml { return (body => { content => "---\na: b\n---\n" }) }
 sub hub_info { return (args => '?blobs=true') }
 sub hub_tree { return (args => '?recursive=1&expand=1') }
@@ -512,16 +505,11 @@ sub hub_raw { return hub_resolve(@_) }
 
 sub escaped { return $_[0]->{paths}[0] =~ s/"/%22/gr }
 
-sub hub_page_repo {
-	my ($self, $route) = @_;
+sub hub_changes {
+	my ($self) = @_;
 
-	my $form = $route->{form};
-
-	return $form =~ /blob/ ? (id => 'me/real', file => 'd/f.bin')
-		: $form =~ /commit/ ? (rev => ($self->{t}->sql("SELECT"
-			. " encode(substr(sha256(int8send(200)), 1, 20),"
-			. " 'hex')"))[0])
-		: $form =~ /tree/ ? (file => 'd') : ();
+	return (rev => ($self->{t}->sql("SELECT encode(substr(sha256("
+		. "int8send(200)), 1, 20), 'hex')"))[0]);
 }
 
 sub hub_read_token { return $_[1]{form} =~ /buckets/ ? () : (id => 'me/real') }

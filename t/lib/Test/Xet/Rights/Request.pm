@@ -59,9 +59,10 @@ sub hub_path {
 	my ($form, $s, $o) = @_;
 
 	my $path = $form eq ':root' ? '' : $form;
-	my ($kind) = $form =~ /(tree|blob)/;
+	my ($kind) = $form =~ /(tree|:view)/;
 
 	$path =~ s!:type!models!;
+	$path =~ s!:view!tree!;
 	$path =~ s!:(?:id|repo)!$s->{id}!;
 	$path =~ s!:git!$s->{id}.git!;
 	$path =~ s!:owner!$s->{owner}!;
@@ -295,7 +296,6 @@ sub hub_lfs_batch {
 sub hub_git { return (args => '?service=git-upload-pack') }
 sub hub_yaml { return (body => { content => '# m' }) }
 sub hub_list { return (args => '?search=zse&limit=100') }
-sub hub_page_root { return (args => '?search=zse') }
 
 # --------------------------------------------------------------------------
 # the API
