@@ -177,6 +177,24 @@ my $seed = 0;
 }
 
 # --------------------------------------------------------------------------
+# an upload changes the filters of its caller only
+
+{
+	my @callers = map { "f$_/f\@fay$_" } 1 .. 40;
+
+	warm($_) for @callers;
+	upload($t, 'a/a@ann');
+
+	my ($asked) = counts($t);
+
+	query(random(), $_) for @callers;
+
+	my ($asked2) = counts($t);
+
+	is($asked2 - $asked, 0, 'other filters stay in use after an upload');
+}
+
+# --------------------------------------------------------------------------
 # a damaged xorb, and its repair
 
 {

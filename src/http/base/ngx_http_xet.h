@@ -942,7 +942,8 @@ typedef struct {
     const ngx_http_xet_cache_t  *cache;
     xet_hash_t                   digest;
     ngx_msec_t                   asked;        /* time of the look-up */
-    ngx_atomic_uint_t            changes;      /* as of the look-up */
+    ngx_atomic_uint_t            changes;      /* of all responses, by then */
+    ngx_atomic_uint_t            part;         /* of its part, by then */
 } ngx_http_xet_answer_t;
 
 /*
@@ -986,8 +987,8 @@ void ngx_http_xet_answers_forget(void);
 /*
  * Called after a change of the response with this key.  If it was valid, use()
  * changes it, and it stays valid if use() returns 1.  Otherwise it is
- * forgotten, and so are rows that are being read for it.  About one in 256 of
- * the other responses is forgotten, too.
+ * forgotten.  Rows that are being read for it are not kept, nor those that are
+ * being read for about one in 256 of the other responses.
  */
 void ngx_http_xet_answers_change(const ngx_http_xet_cache_t *cache,
     const u_char *key, size_t len, ngx_http_xet_answer_pt use, void *data);

@@ -15,8 +15,11 @@
  *     a change when a statement ends that can delete, hide or move something,
  *     whatever its result, and before its client gets a response.  So rows
  *     that were read before or beside such a statement are never used after
- *     its end.  A change of one response is counted in one of 256 parts of the
- *     zone.
+ *     its end.
+ *
+ * A change of one response ends the validity of its node.  It is also counted
+ * in one of 256 parts of the zone: a response whose rows were read before it,
+ * and any other response of the part that is about to be kept, is not kept.
  *
  * The zone's mutex protects the nodes.  Threads never take it.
  */
@@ -48,8 +51,6 @@ typedef struct {
 
 static ngx_atomic_t *ngx_http_xet_answers_part(ngx_http_xet_answers_t *z,
     const xet_hash_t *digest);
-static ngx_atomic_uint_t ngx_http_xet_answers_changes(
-    ngx_http_xet_answers_t *z, const xet_hash_t *digest);
 static ngx_uint_t ngx_http_xet_answers_valid(ngx_http_xet_answers_t *z,
     ngx_http_xet_answers_node_t *n, ngx_msec_t valid);
 static ngx_http_xet_answers_node_t *ngx_http_xet_answers_alloc(
@@ -81,7 +82,8 @@ ngx_http_xet_answers_find(ngx_http_xet_answer_t *a,
 
     a->cache = cache;
     a->asked = ngx_current_msec;
-    a->changes = ngx_http_xet_answers_changes(z, &a->digest);
+    a->changes = z->changes;
+    a->part = *ngx_http_xet_answers_part(z, &a->digest);
 
     used = 0;
 
@@ -109,22 +111,11 @@ ngx_http_xet_answers_part(ngx_http_xet_answers_t *z, const xet_hash_t *digest)
 }
 
 
-/* The sum changes with each of its counters, since they only increase. */
-
-static ngx_atomic_uint_t
-ngx_http_xet_answers_changes(ngx_http_xet_answers_t *z,
-    const xet_hash_t *digest)
-{
-    return z->changes + *ngx_http_xet_answers_part(z, digest);
-}
-
-
 static ngx_uint_t
 ngx_http_xet_answers_valid(ngx_http_xet_answers_t *z,
     ngx_http_xet_answers_node_t *n, ngx_msec_t valid)
 {
-    return n->changes == ngx_http_xet_answers_changes(z, &n->node.digest)
-           && ngx_current_msec - n->asked < valid;
+    return n->changes == z->changes && ngx_current_msec - n->asked < valid;
 }
 
 
@@ -140,13 +131,18 @@ ngx_http_xet_answers_add(ngx_http_xet_answer_t *a, const xet_buf_t *b)
     shpool = ngx_http_xet_zone_pool(a->cache->zone);
     z = shpool->data;
 
-    if (a->changes != ngx_http_xet_answers_changes(z, &a->digest)
-        || b->size > a->cache->most || xet_buf_status(b) != XET_OK)
-    {
+    if (b->size > a->cache->most || xet_buf_status(b) != XET_OK) {
         return;
     }
 
     ngx_shmtx_lock(&shpool->mutex);
+
+    if (a->changes != z->changes
+        || a->part != *ngx_http_xet_answers_part(z, &a->digest))
+    {
+        ngx_shmtx_unlock(&shpool->mutex);
+        return;
+    }
 
     n = (ngx_http_xet_answers_node_t *) ngx_http_xet_zone_find(&z->zone,
                                                                &a->digest);
@@ -246,7 +242,6 @@ ngx_http_xet_answers_change(const ngx_http_xet_cache_t *cache,
     const u_char *key, size_t len, ngx_http_xet_answer_pt use, void *data)
 {
     xet_hash_t                    digest;
-    ngx_uint_t                    valid;
     ngx_slab_pool_t              *shpool;
     ngx_http_xet_answers_t       *z;
     ngx_http_xet_answers_node_t  *n;
@@ -261,14 +256,13 @@ ngx_http_xet_answers_change(const ngx_http_xet_cache_t *cache,
     n = (ngx_http_xet_answers_node_t *) ngx_http_xet_zone_find(&z->zone,
                                                                &digest);
 
-    valid = n && ngx_http_xet_answers_valid(z, n, cache->valid)
-            && use(data, n->body, n->len, 1);
+    if (n && ngx_http_xet_answers_valid(z, n, cache->valid)
+        && !use(data, n->body, n->len, 1))
+    {
+        n->changes = z->changes - 1;
+    }
 
     (void) ngx_atomic_fetch_add(ngx_http_xet_answers_part(z, &digest), 1);
-
-    if (valid) {
-        n->changes = ngx_http_xet_answers_changes(z, &digest);
-    }
 
     ngx_shmtx_unlock(&shpool->mutex);
 }
