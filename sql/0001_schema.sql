@@ -971,6 +971,7 @@ CREATE TABLE xet.hub_repos (
     store       bigint      GENERATED ALWAYS AS IDENTITY,
     card        bigint,
     marks       text[],
+    bytes       bigint      NOT NULL DEFAULT 0,     -- total of branch main
 
     CHECK (kind BETWEEN 0 AND 3)
 );
@@ -1082,7 +1083,7 @@ CREATE TABLE xet.hub_cards (
 );
 
 
--- Updates the card of a repo when its branch main changes.
+-- Updates the card and the size of a repo when its branch main changes.
 
 CREATE FUNCTION xet.hub_refs_card()
     RETURNS trigger
@@ -1090,6 +1091,11 @@ CREATE FUNCTION xet.hub_refs_card()
 AS $$
 BEGIN
     PERFORM xet.hub_card_set(NEW.repo_id, NEW.oid);
+
+    UPDATE xet.hub_repos h SET bytes = c.bytes
+      FROM xet.hub_commit_of(NEW.repo_id, NEW.oid) c
+     WHERE h.id = NEW.repo_id AND c.bytes <> h.bytes;
+
     RETURN NULL;
 END;
 $$;

@@ -277,7 +277,8 @@ BEGIN
     UPDATE xet.hub_lines x
        SET files = x.files + d_files, bytes = x.bytes + d_bytes
      WHERE x.repo_id = r.id AND x.line = 0;
-    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
+    UPDATE xet.hub_repos h SET changed_at = now(), bytes = h.bytes + d_bytes
+     WHERE h.id = r.id;
     DELETE FROM xet.hub_staged s WHERE s.upload = $2;
 
     INSERT INTO xet.hub_staged (upload, seq, ops, paths, sizes, hashes, sha256,

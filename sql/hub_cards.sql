@@ -279,11 +279,13 @@ END;
 $$;
 
 
--- Returns up to "most" repos of some kinds that the caller may see, recently
--- changed first, or recently created first if created is set, after the
--- position (at, last).  asked may limit the repos to one owner, and to names
--- that contain a string; words are further such strings.  marks are values that
--- the repos must have, from xet.hub_marks().
+-- Returns up to "most" repos of some kinds that the caller may see, after the
+-- position (after, last), in an order: recently changed first (changed_at),
+-- recently created first (created_at), the largest first (bytes), or by name.
+-- n is the position on the page, and key is the key of the order; the position
+-- of a repo is its key and id.  asked may limit the repos to one owner, and to
+-- names that contain a string; words are further such strings.  marks are
+-- values that the repos must have, from xet.hub_marks().
 --
 -- The search checks up to 5,000 repos of each kind.  If there are more repos,
 -- and few of those checked match, the last row is not a repo of the page but
@@ -291,11 +293,15 @@ $$;
 -- these are checked instead.  The indexes hub_repos_changed, hub_repos_owner,
 -- and the two for "created" have the order of the result.  The plan is made for
 -- the arguments: a generic plan would not use the index of the owner.
+--
+-- The orders by size and name are for up to 5,000 repos; the only row for more
+-- is a stop.  With an index and a position of a stop, a caller could find out
+-- the size or the name of a hidden repo from the repos after it.
 
 CREATE FUNCTION xet.hub_newest(kinds integer[], asked xet.hub_asked,
-    at timestamptz, last bigint, most integer, marks text[] DEFAULT NULL,
-    words text[] DEFAULT NULL, created boolean DEFAULT false)
-    RETURNS TABLE (stopped boolean, id bigint, sorted_at timestamptz,
+    after text, last bigint, most integer, marks text[] DEFAULT NULL,
+    words text[] DEFAULT NULL, sort text DEFAULT 'changed_at')
+    RETURNS TABLE (n bigint, stopped boolean, id bigint, key text,
                    repo xet.hub_repos)
     LANGUAGE plpgsql STABLE
     SET enable_sort = off
@@ -310,10 +316,29 @@ BEGIN
         hits := xet.hub_marked($6, looked + 1);
     END IF;
 
+    IF sort IN ('bytes', 'name')
+       AND (hits IS NULL OR cardinality(hits) > looked)
+    THEN
+        SELECT coalesce(array_agg(h.id), '{}') INTO hits
+          FROM (SELECT r.id
+                  FROM xet.hub_repos r
+                 WHERE r.kind = ANY ($1)
+                   AND (($2).owner IS NULL
+                        OR lower(r.owner) = lower(($2).owner))
+                 LIMIT looked + 1) h;
+
+        IF cardinality(hits) > looked THEN
+            RETURN QUERY SELECT 1::bigint, true, NULL::bigint, NULL::text,
+                                NULL::xet.hub_repos;
+            RETURN;
+        END IF;
+    END IF;
+
     IF cardinality(hits) <= looked THEN
         RETURN QUERY EXECUTE format($sql$
-            SELECT false, q.id, q.%1$I, q.whole
-              FROM (SELECT h.*
+            SELECT row_number() OVER (ORDER BY q.key %2$s, q.id %2$s), false,
+                   q.id, q.key::text, q.whole
+              FROM (SELECT h.*, %1$s AS key
                       FROM unnest($1) AS u(id)
                      CROSS JOIN LATERAL (SELECT r AS whole, r.*
                                            FROM xet.hub_repos r
@@ -322,13 +347,20 @@ BEGIN
              WHERE q.kind = ANY ($8)
                AND (($2).owner IS NULL
                     OR lower(q.owner) = lower(($2).owner))
-               AND ($3 IS NULL OR (q.%1$I, q.id) < ($3, $4))
+               AND ($3 IS NULL OR (q.key, q.id) %3$s ($3::%4$s, $4))
                AND xet.hub_matches($2, $6, q.whole)
-               AND q.marks @> $7
-             ORDER BY q.%1$I DESC, q.id DESC
+               AND ($7 IS NULL OR q.marks @> $7)
+             ORDER BY q.key %2$s, q.id %2$s
              LIMIT $5$sql$,
-            CASE WHEN created THEN 'created_at' ELSE 'changed_at' END)
-        USING hits, asked, at, last, most, words, $6, kinds;
+            CASE sort WHEN 'bytes' THEN 'h.bytes'
+                      WHEN 'name' THEN $e$lower(h.owner || '/' || h.name)
+                                          COLLATE "C"$e$
+                      ELSE 'extract(epoch FROM h.' || quote_ident(sort) || ')'
+            END,
+            CASE sort WHEN 'name' THEN 'ASC' ELSE 'DESC' END,
+            CASE sort WHEN 'name' THEN '>' ELSE '<' END,
+            CASE sort WHEN 'name' THEN 'text' ELSE 'numeric' END)
+        USING hits, asked, after, last, most, words, $6, kinds;
         RETURN;
     END IF;
 
@@ -377,13 +409,16 @@ BEGIN
          ORDER BY f.%1$I DESC, f.id DESC
          LIMIT $5
     )
-    SELECT false, p.id, p.%1$I, p.whole FROM page p
+    SELECT row_number() OVER (ORDER BY p.%1$I DESC, p.id DESC), false, p.id,
+           extract(epoch FROM p.%1$I)::text, p.whole
+      FROM page p
     UNION ALL
-    SELECT true, s.id, s.%1$I, NULL::xet.hub_repos
+    SELECT $5::bigint + 1, true, s.id, extract(epoch FROM s.%1$I)::text,
+           NULL::xet.hub_repos
       FROM stops s
-     WHERE (SELECT count(*) FROM page) < $5$sql$,
-        CASE WHEN created THEN 'created_at' ELSE 'changed_at' END)
-    USING kinds, asked, at, last, most, words, $6, looked;
+     WHERE (SELECT count(*) FROM page) < $5$sql$, sort)
+    USING kinds, asked, to_timestamp(after::numeric), last, most, words, $6,
+          looked;
 END;
 $$;
 
@@ -599,20 +634,20 @@ BEGIN
          WHERE CASE WHEN k.seq = l.last THEN l.files ELSE k.files END <= 5000;
     END IF;
 
-    RETURN xet.hub_describe(repo, head, card, whole, coalesce(more, ''));
+    RETURN xet.hub_describe(repo, head, card, whole, ',"usedStorage":'
+                            || repo.bytes || coalesce(more, ''));
 END;
 $$;
 
 
--- Returns a page of the repos of a kind, recently changed first, or recently
--- created first.  after is the end of the previous page.  A page of a search
--- may have few repos, or no repos, and still have a next page.  A page ends
--- after a MiB.  marks and words are those of xet.hub_newest(), as UTF-8; whole
--- and siblings are those of xet.hub_listed().
+-- Returns a page of the repos of a kind; after is the end of the page before.
+-- A page of a search may have few repos, or no repos, and still have a next
+-- page.  A page ends after a MiB.  sort, marks and words are those of
+-- xet.hub_newest(), as UTF-8; whole and siblings are those of xet.hub_listed().
 
 CREATE FUNCTION xet.hub_list(asked xet.hub_asked, most integer, after text,
     marks bytea[] DEFAULT NULL, words bytea[] DEFAULT NULL,
-    created boolean DEFAULT false, whole boolean DEFAULT false,
+    sort text DEFAULT 'changed_at', whole boolean DEFAULT false,
     siblings boolean DEFAULT false)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
@@ -630,21 +665,29 @@ DECLARE
     bytes  bigint := 0;
     wants  text[];
 BEGIN
-    IF after !~ '^\d{1,12}(\.\d{1,6})?/\d{1,18}$' THEN
+    IF after !~ (CASE sort WHEN 'name' THEN '^[^/]+/[^/]+/\d{1,18}$'
+                           WHEN 'bytes' THEN '^\d{1,18}/\d{1,18}$'
+                           ELSE '^\d{1,12}(\.\d{1,6})?/\d{1,18}$' END)
+    THEN
         RETURN xet.hub_says(400, 'invalid_cursor', 'Malformed cursor');
     END IF;
 
     SELECT array_agg(asked.kind || ':' || convert_from(m, 'UTF8')) INTO wants
       FROM unnest(marks) AS m;
 
-    FOR n IN SELECT l.*, extract(epoch FROM l.sorted_at) || '/' || l.id AS at
+    FOR n IN SELECT l.*, l.key || '/' || l.id AS at
                FROM xet.hub_newest(ARRAY[asked.kind], asked,
-                        to_timestamp(split_part(after, '/', 1)::numeric),
-                        split_part(after, '/', 2)::bigint, most, wants,
+                        substring(after FROM '^(.*)/'),
+                        substring(after FROM '[^/]*$')::bigint, most, wants,
                         (SELECT array_agg(convert_from(w, 'UTF8'))
-                           FROM unnest(words) AS w), created) l
-              ORDER BY l.stopped, l.sorted_at DESC, l.id DESC
+                           FROM unnest(words) AS w), sort) l
+              ORDER BY l.n
     LOOP
+        IF n.id IS NULL THEN
+            RETURN xet.hub_says(400, 'too_many_repos',
+                'More than 5,000 repos can be sorted only by their dates');
+        END IF;
+
         IF n.stopped OR bytes > 1048576 THEN
             more := CASE WHEN n.stopped THEN n.at ELSE last END;
             EXIT;
@@ -660,7 +703,7 @@ BEGIN
                    || ',"private":' || (n.repo).private
                    || ',"createdAt":"' || xet.hub_date((n.repo).created_at)
                    || '","updatedAt":"' || xet.hub_date((n.repo).changed_at)
-                   || '","size":' || x.bytes
+                   || '","size":' || (n.repo).bytes
                    || ',"totalFiles":' || x.files || '}'
               INTO item
               FROM xet.hub_lines x
@@ -722,28 +765,16 @@ BEGIN
                || '","updatedAt":"' || xet.hub_date(l.changed_at)
                || '","visibility":"'
                || CASE WHEN l.private THEN 'private' ELSE 'public' END
-               || '","storage":' || coalesce(x.bytes, 0) || '}', ','
-               ORDER BY n.sorted_at DESC, n.id DESC)
+               || '","storage":' || l.bytes || '}', ',' ORDER BY n.n)
                FILTER (WHERE NOT n.stopped), '') || ']',
            CASE WHEN count(*) = most OR bool_or(n.stopped)
-                THEN (array_agg(extract(epoch FROM n.sorted_at) || '/' || n.id
-                                ORDER BY n.stopped DESC, n.sorted_at,
-                                         n.id))[1]
+                THEN (array_agg(n.key || '/' || n.id ORDER BY n.n DESC))[1]
            END
       INTO body, more
       FROM xet.hub_newest('{0,1,2,3}', asked,
-                          to_timestamp(split_part(after, '/', 1)::numeric),
+                          split_part(after, '/', 1),
                           split_part(after, '/', 2)::bigint, most) n
-     CROSS JOIN LATERAL (SELECT (n.repo).*) l
-      LEFT JOIN LATERAL (SELECT CASE WHEN k.seq = y.last THEN y.bytes
-                                     ELSE k.bytes END AS bytes
-                           FROM xet.hub_refs f
-                          CROSS JOIN LATERAL
-                                xet.hub_commit_of(f.repo_id, f.oid) k
-                           JOIN xet.hub_lines y
-                             ON y.repo_id = f.repo_id AND y.line = k.line
-                          WHERE f.repo_id = n.id AND f.name = 'heads/main'
-                          LIMIT 1) x ON NOT n.stopped;
+     CROSS JOIN LATERAL (SELECT (n.repo).*) l;
 
     RETURN xet.hub_says(200, body => body, more => more);
 END;

@@ -2,8 +2,8 @@
  * Lists of repos: all of them (home.js), or those of an owner (owner.js).
  *
  * The API lists one kind at a time.  A Merge reads several lists page by page,
- * and takes the newest row of all of them.  browser() is the search field, the order, the rows, and the button
- * for more rows.
+ * and takes the first row of all of them.  browser() is the search field, the
+ * order, the rows, and the button for more rows.
  */
 
 import { list, pageUrl, root, token, whoami } from "./api.js";
@@ -15,6 +15,19 @@ export const KINDS = {
     datasets: { title: "Datasets", one: "dataset", icon: "dataset" },
     spaces: { title: "Spaces", one: "space", icon: "space" },
     buckets: { title: "Buckets", one: "bucket", icon: "bucket" }
+};
+
+/* The orders of a list: the argument of the API, and whether a is before b. */
+
+const ORDERS = {
+    changed: { title: "Last change", sort: "lastModified",
+        before: (a, b) => a.lastModified > b.lastModified },
+    created: { title: "Created", sort: "createdAt",
+        before: (a, b) => a.createdAt > b.createdAt },
+    name: { title: "Name", sort: "id",
+        before: (a, b) => a.id.toLowerCase() < b.id.toLowerCase() },
+    size: { title: "Size", sort: "usedStorage",
+        before: (a, b) => a.size > b.size }
 };
 
 const PAGE = 30;
@@ -38,14 +51,14 @@ export function plain(text) {
 /* --- rows of several lists ------------------------------------------------ */
 
 /*
- * Takes rows from several lists, ordered by a key of rows, the largest first.
- * A source is { rows, next }: rows that are not taken yet, and the function
- * that reads the next page, or null.
+ * Takes rows from several lists; before(a, b) is their order.  A source is
+ * { rows, next }: rows that are not taken yet, and the function that reads the
+ * next page, or null.
  */
 
 class Merge {
-    constructor(firsts, key) {
-        this.key = key;
+    constructor(firsts, before) {
+        this.before = before;
         this.sources = firsts.map((next) => ({ rows: [], next }));
     }
 
@@ -70,7 +83,7 @@ class Merge {
             }
 
             const best = full.reduce((a, b) =>
-                this.key(b.rows[0]) > this.key(a.rows[0]) ? b : a);
+                this.before(b.rows[0], a.rows[0]) ? b : a);
 
             rows.push(best.rows.shift());
         }
@@ -119,31 +132,7 @@ function describe(kind, row) {
         lastModified: row.lastModified || row.updatedAt || "",
         createdAt: row.createdAt || "", tags: row.tags || [],
         task: row.pipeline_tag, library: row.library_name || row.sdk,
-        size: row.size, files: row.totalFiles };
-}
-
-
-/*
- * Reads the sizes of an owner's repos: a Map by kind and id.  They are for
- * those who may see them, and for the first page only.
- */
-
-async function sizesOf(owner, signal) {
-    const map = new Map();
-
-    try {
-        const { rows } = await list(`/api/organizations/${
-            encodeURIComponent(owner)}/settings/repositories`, {}, signal);
-
-        for (const row of rows) {
-            map.set(`${row.type}s/${row.id}`, row.storage);
-        }
-
-    } catch {
-        /* the rows are shown without sizes */
-    }
-
-    return map;
+        size: row.size ?? row.usedStorage, files: row.totalFiles };
 }
 
 
@@ -156,13 +145,11 @@ async function sizesOf(owner, signal) {
  */
 
 export async function browser({ args, signal, kinds, owner, go, onsearch }) {
-    const state = { kinds, owner, signal, onsearch, rows: [], sizes: new Map(),
+    const state = { kinds, owner, signal, onsearch, rows: [],
         search: args.get("search") || "", filter: args.getAll("filter"),
-        sort: args.get("sort") || "changed", node: h("div") };
-
-    if (owner) {
-        state.sizes = await sizesOf(owner, signal);
-    }
+        sort: Object.hasOwn(ORDERS, args.get("sort")) ? args.get("sort")
+            : "changed",
+        node: h("div") };
 
     const body = h("div", { class: "browser" }, bar(state),
         filters(state, go), state.node);
@@ -189,19 +176,12 @@ function bar(state) {
                 again(state);
             }, 250);
         } });
-    const orders = [["changed", "Last change"], ["created", "Created"],
-        ["name", "Name"]];
-
-    if (state.sizes.size || state.kinds.join() === "buckets") {
-        orders.push(["size", "Size"]);
-    }
-
     const select = h("select", { onchange: () => {
         state.sort = select.value;
         keep("sort", state.sort === "changed" ? "" : state.sort);
         again(state);
-    } }, orders.map(([value, text]) => h("option", { value,
-        selected: value === state.sort }, text)));
+    } }, Object.entries(ORDERS).map(([value, { title }]) => h("option",
+        { value, selected: value === state.sort }, title)));
 
     return h("form", { class: "browser-bar", role: "search",
         onsubmit: (event) => event.preventDefault() },
@@ -259,7 +239,7 @@ async function restart(state) {
     state.control = control;
     signal.addEventListener("abort", () => control.abort());
 
-    const sort = state.sort === "created" ? "createdAt" : "lastModified";
+    const { sort, before } = ORDERS[state.sort];
     const query = { owner, search, sort, filter };
     const firsts = [];
 
@@ -269,7 +249,7 @@ async function restart(state) {
         }
     }
 
-    state.merge = new Merge(firsts, (row) => row[sort]);
+    state.merge = new Merge(firsts, before);
     state.rows = [];
     await extend(state, control);
 }
@@ -301,11 +281,7 @@ async function extend(state, control) {
         return;
     }
 
-    for (const row of rows) {
-        row.size ??= state.sizes.get(`${row.kind}/${row.id}`);
-        state.rows.push(row);
-    }
-
+    state.rows.push(...rows);
     state.node.removeAttribute("aria-busy");
     draw(state, control);
 }
@@ -313,27 +289,13 @@ async function extend(state, control) {
 
 function draw(state, control) {
     const { rows, merge, sort } = state;
-    const sorted = [...rows];
-
-    if (sort === "name") {
-        sorted.sort((a, b) => a.id.localeCompare(b.id, "en",
-            { numeric: true }));
-
-    } else if (sort === "size") {
-        sorted.sort((a, b) => (b.size ?? -1) - (a.size ?? -1));
-    }
-
-    const local = ["name", "size"].includes(sort) && merge.more;
-
     fill(state.node,
         rows.length > 0 && h("ul", { class: "repos panel" },
-            sorted.map((row) => item(row, state.kinds.length > 1,
+            rows.map((row) => item(row, state.kinds.length > 1,
                 sort === "created"))),
         rows.length === 0 && !merge.more && nothing(state),
         rows.length === 0 && merge.more
             && h("p", { class: "empty soft" }, "Nothing was found so far."),
-        local && h("p", { class: "soft small below" },
-            `The order applies to the ${rows.length} repos on this page.`),
         merge.more && moreButton(state, control));
 }
 

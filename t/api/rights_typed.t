@@ -130,7 +130,7 @@ my %value = (kind => 0, owner => "'alice'", name => "'m'", rev => "'main'",
 	copy_id => 9, admin => 'true', act => 'NULL', seen => 'NULL',
 	metadata => 0, counted => 'true', claimed => 'true', marks => 'NULL',
 	scope => 3, after_file => 0, after_xorb => 0,
-	words => 'NULL', created => 'false', whole => 'true',
+	words => 'NULL', sort => "'changed_at'", whole => 'true',
 	siblings => 'true', uploads => "'_hub/1'", card => 'NULL');
 my %special = (
 	hub_again => { any_store => 'false', store => "'_hub/99'" },

@@ -316,6 +316,25 @@ is(scalar pages('/api/models?limit=1&filter=x', $alice), 4,
 is(scalar pages('/api/models?limit=2&sort=createdAt', $alice), 6,
 	'pages of another order');
 
+# by size and by name: sizes are those of main, whatever the last commit was to
+
+commit($alice, 'copied', inline('big', 'b' x 500));
+is($t->post('/api/models/alice/lfs/branch/other', \'{}', $alice)->{status},
+	200, 'a branch');
+commit($alice, [ 'lfs', 'other' ], inline('bigger', 'b' x 1000));
+
+my @rows = pages('/api/models?limit=2&sort=usedStorage', $alice);
+my @sizes = map { $_->{usedStorage} } @rows;
+
+is(join(' ', @sizes), join(' ', sort { $b <=> $a } @sizes),
+	'by size: the largest first');
+is_deeply(\@sizes, [ map { info($_->{id} =~ s!alice/!!r)->{usedStorage} }
+	@rows ], 'by size: as in the description');
+is(join(' ', map { $_->{id} } pages('/api/models?limit=2&sort=id', $alice)),
+	join(' ', sort map { $_->{id} } @rows), 'by name');
+is($t->get('/api/models?sort=id&cursor=1.0123456789abcdef.a/b/1',
+	$alice)->{status}, 400, 'by name: a cursor of the client');
+
 my ($cursor) = next_of($t->get("$tree?limit=2", $alice)) =~ /cursor=([^&]+)/;
 
 ok($cursor, 'a cursor');
@@ -422,10 +441,12 @@ sub create {
 
 sub commit {
 	my ($who, $repo, @lines) = @_;
+	my $rev = ref $repo ? pop @$repo : 'main';
 
+	($repo) = @$repo if ref $repo;
 	$repo = "models/alice/$repo" if $repo !~ m!/!;
 
-	return $t->post("/api/$repo/commit/main", \join("\n",
+	return $t->post("/api/$repo/commit/$rev", \join("\n",
 		map { $json->encode($_) } { key => 'header',
 			value => { summary => 'a commit' } }, @lines),
 		{ %$who, 'Content-Type' => 'application/x-ndjson' },

@@ -104,8 +104,10 @@ my %one = (
 	hub_info => [ sub { "$hub, 'main', true, NULL, true" },
 		map { my $rev = $_;
 			sub { "$hub, '$rev', true, NULL, true" } } @other ],
-	hub_list => [ map { my $marks = $_; sub { "0, NULL, NULL, $who, 100,"
-		. " NULL, '{$marks}', '{m}', true, true, true" } } '', 'x' ],
+	hub_list => [ map { my $marks = $_;
+		map { my $sort = $_; sub { "0, NULL, NULL, $who, 100,"
+		. " NULL, '{$marks}', '{m}', '$sort', true, true" } }
+		qw/ created_at bytes / } '', 'x' ],
 	hub_own => sub { "0, 'me', NULL, $who, 100, NULL" },
 	hub_card_wanted => sub { "$hub, '_hub/1', 'main', 'c$_[0]'" },
 	hub_card_put => sub { "'_hub/1', public.file(8), '{}'" },

@@ -62,6 +62,17 @@ for my $case ([ 'the API', '/api/models?search=needle', 12 ],
 	is($pages, 3, "$name: pages");
 }
 
+# sizes and names order up to 5,000 repos
+
+for my $sort (qw/ usedStorage id /) {
+	my $r = $t->get("/api/models?sort=$sort");
+
+	is($r->{status}, 400, "sort=$sort: too many repos");
+	like($r->{body}, qr/More than 5,000 repos/, "sort=$sort: why");
+	is(scalar @{ $t->get("/api/datasets?limit=100&sort=$sort")->json() },
+		100, "sort=$sort: 300 repos");
+}
+
 # --------------------------------------------------------------------------
 # the number of rows that a page reads
 

@@ -204,12 +204,11 @@ is_deeply($t->get('/api/buckets')->json(), [], 'for a stranger: none');
 my $b = Test::Xet::Browser->new();
 my $axe = Test::Xet::Real::build() . '/npm/node_modules/axe-core/axe.min.js';
 
-if ($b) {
+SKIP: {
+	skip 'no Chromium', 1 unless $b;
+
 	browse();
 	$b->close();
-
-} else {
-	diag('NO chromium: the pages were not looked at');
 }
 
 is(join('', grep { index($_, $token{admin}) >= 0 } $t->log(),
@@ -470,6 +469,20 @@ sub changing {
 		\%alice)->{body} eq "a changed note\n" }), 'an edit');
 
 	upload();
+
+	visit('/');
+
+	for my $order ([ 'size', 'usedStorage' ], [ 'name', 'id' ]) {
+		my ($value, $sort) = @$order;
+		my @ids = map { $_->{id} } @{ $t->get(
+			"/api/models?sort=$sort", \%alice)->json() };
+
+		set('main select', $value);
+		ok(wait_for(20, sub { $b->js('[...document.querySelectorAll('
+			. '".repos .repo-name a")].map((a) => a.innerText'
+			. '.trim()).filter((a) => a !== "alice/b").join(" ")')
+			eq "@ids" }), "home: by $value");
+	}
 
 	visit('/');
 	press('main button', 'New repo');

@@ -32,8 +32,8 @@ typedef struct {
     ngx_http_xet_array_t  marks;       /* values that the repos must have */
     ngx_http_xet_array_t  words;       /* parts of their names */
     ngx_str_t             after;
+    ngx_str_t             sort;        /* see xet.hub_newest() */
     ngx_uint_t            most;
-    unsigned              created:1;   /* recently created first */
     unsigned              whole:1;     /* with the cards */
     unsigned              siblings:1;  /* with the files */
     unsigned              expand:1;
@@ -221,7 +221,7 @@ ngx_http_xet_hub_list_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
                                   .asked = &hub->asked, .most = list->most,
                                   .after = list->after, .marks = &list->marks,
                                   .words = &list->words,
-                                  .created = list->created,
+                                  .sort = list->sort,
                                   .whole = list->whole,
                                   .siblings = list->siblings));
 }
@@ -287,6 +287,7 @@ ngx_http_xet_hub_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
                               ngx_http_xet_hub_list_cleanup);
     if (list) {
         list->most = NGX_HTTP_XET_HUB_LIST_PAGE;
+        ngx_str_set(&list->sort, "changed_at");
     }
 
     return list;
@@ -605,11 +606,21 @@ ngx_http_xet_hub_list_sort(ngx_http_request_t *r,
     ngx_http_xet_hub_list_t *list, const ngx_http_xet_hub_list_arg_t *arg,
     ngx_str_t *value)
 {
-    list->created = ngx_http_xet_hub_list_is(value, "createdAt created_at ");
+    if (ngx_http_xet_hub_list_is(value, "createdAt created_at ")) {
+        ngx_str_set(&list->sort, "created_at");
 
-    return (list->created
-            || ngx_http_xet_hub_list_is(value, "lastModified last_modified "))
-           ? NGX_OK : NGX_DECLINED;
+    } else if (ngx_http_xet_hub_list_is(value, "usedStorage ")) {
+        ngx_str_set(&list->sort, "bytes");
+
+    } else if (ngx_http_xet_hub_list_is(value, "id ")) {
+        ngx_str_set(&list->sort, "name");
+
+    } else if (!ngx_http_xet_hub_list_is(value, "lastModified last_modified "))
+    {
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
 }
 
 
