@@ -2,14 +2,17 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The web pages: their imports, no function that parses HTML, and their parsers
-# of files in Node, by the tests in t/web.
+# The web pages: their imports, what a page loads, no function that parses HTML,
+# and their parsers of files in Node, by the tests in t/web.
 
 use warnings;
 use strict;
 
 use Test::More;
 
+use Compress::Zlib ();
+use File::Basename qw/ dirname /;
+use File::Temp qw/ tempdir /;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::Xet::Process qw/ root run_command slurp /;
@@ -41,6 +44,47 @@ for my $file (@files) {
 	is("@missing", '', "$file: what it imports");
 	unlike($text, qr/innerHTML|outerHTML|insertAdjacentHTML|\beval\(|
 		document\.write/x, "$file: makes no HTML of strings");
+}
+
+# --------------------------------------------------------------------------
+# a page loads at most 100 kB before highlighting: itself, its styles, and the
+# modules that are imported without a condition
+
+my $web = tempdir(CLEANUP => 1);
+
+is(system('sh', "$root/docker/web.sh", $web), 0, 'docker/web.sh');
+
+for my $page (map { s!^page/!!r } grep { m!^page/! } @files) {
+	my %loaded;
+	my @next = ('index.html', 'icon.svg', 'app.js', 'page/' . $page,
+		map { s!.*/!!r } glob("$web/*.css"));
+
+	push @next, 'lib/marked.js', 'lib/purify.js'
+		if $page =~ /^(?:repo|tree|file|edit)/;
+
+	while (defined(my $file = shift @next)) {
+		next if exists $loaded{$file};
+
+		my $text = slurp("$web/$file");
+
+		$loaded{$file} = length(Compress::Zlib::memGzip($text));
+
+		while ($text =~ /^(?:import|.*\bfrom) "(\.[^"]*)"/mg) {
+			my $path = (dirname($file) eq '.' ? ''
+				: dirname($file) . '/') . $1;
+
+			1 while $path =~ s!(^|/)\./!$1!
+				|| $path =~ s![^/.]+/\.\./!!;
+			push @next, $path;
+		}
+	}
+
+	my $sum = 0;
+
+	$sum += $_ for values %loaded;
+
+	cmp_ok($sum, '<=', 100_000, "$page: bytes, compressed, of "
+		. keys(%loaded) . ' files');
 }
 
 # --------------------------------------------------------------------------
