@@ -1174,9 +1174,12 @@ CREATE INDEX hub_paths_now_folder
     ON xet.hub_paths (folder, repo_id, line, path)
     WHERE till = 2147483647;
 
--- find the rows that a commit began or ended, for xet.hub_changes()
+-- Find the rows that a commit began or ended, for xet.hub_changes().  Without
+-- the condition, PostgreSQL may use the first one to find a path of a bucket,
+-- whose rows all have "since" 0, and reads all of them.
 
-CREATE INDEX hub_paths_since ON xet.hub_paths (repo_id, line, since, path);
+CREATE INDEX hub_paths_since ON xet.hub_paths (repo_id, line, since, path)
+    WHERE since > 0;
 
 CREATE INDEX hub_paths_till ON xet.hub_paths (repo_id, line, till, path)
     WHERE till <> 2147483647;

@@ -681,7 +681,7 @@ BEGIN
                        FROM ((SELECT h.path
                                 FROM xet.hub_paths h
                                WHERE h.repo_id = r.id AND h.line = c.line
-                                 AND h.since = c.seq
+                                 AND h.since = c.seq AND h.since > 0
                                  AND h.path > coalesce(after, '')
                                ORDER BY h.path
                                LIMIT most + 1)

@@ -14,33 +14,14 @@ use Test::More;
 
 use FindBin;
 use lib "$FindBin::Bin/../lib";
-use Test::Xet;
-use Test::Xet::Browser;
-use Test::Xet::Process qw/ build_dir slurp spew wait_for /;
-use Test::Xet::Real;
-use Test::Xet::Token;
+use Test::Xet::Pages;
+use Test::Xet::Process qw/ slurp spew wait_for /;
 
-use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
-use MIME::Base64 qw/ encode_base64 decode_base64 /;
+use MIME::Base64 qw/ decode_base64 /;
 
-my $json = JSON::PP->new()->utf8();
-my $t = Test::Xet->new();
-my $text = $t->shipped_conf();
+start_pages();
 
-$text =~ s/xet_auth off;/xet_auth token; xet_require_tls off; xet_hub_public on;
-        location ~ ^\/tok\/(?<scope>\\w+)\/(?<subject>\\w+)\$ {
-            xet_token;
-            xet_token_scope \$scope;
-            xet_token_subject \$subject;
-        }/ or die;
-
-$t->write_conf($text);
-$t->run();
-
-my %token = map { $_ => $t->get("/tok/$_/alice")->json()->{accessToken} }
-	qw/ read write admin /;
-my %alice = (Authorization => "Bearer $token{admin}");
 my %html = (Accept => 'text/html,*/*;q=0.8');
 
 # --------------------------------------------------------------------------
@@ -201,14 +182,11 @@ is_deeply($t->get('/api/buckets')->json(), [], 'for a stranger: none');
 # --------------------------------------------------------------------------
 # in a browser
 
-my $b = Test::Xet::Browser->new();
-my $axe = Test::Xet::Real::build() . '/npm/node_modules/axe-core/axe.min.js';
-
 SKIP: {
-	skip 'no Chromium', 1 unless $b;
+	skip 'no Chromium', 1 unless $web;
 
 	browse();
-	$b->close();
+	$web->close();
 }
 
 is(join('', grep { index($_, $token{admin}) >= 0 } $t->log(),
@@ -223,125 +201,6 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Opens a page, and waits until it has replaced the grey lines.
-
-sub visit {
-	my ($uri) = @_;
-
-	$b->open($t->url($uri));
-	ready($uri);
-}
-
-sub ready {
-	my ($name) = @_;
-
-	ok(wait_for(30, sub { $b->js('!!document.querySelector("main > *")'
-		. ' && !document.querySelector("main [aria-busy]")') }),
-		"$name: is complete")
-		or diag($b->js('document.querySelector("main").innerHTML'));
-}
-
-# A page that is just loaded anew has no context for scripts.
-
-sub text { return eval { $b->js('document.querySelector("main").innerText') } }
-
-# Clicks the first element of a selector whose text or label matches.
-
-sub press {
-	my ($selector, $words) = @_;
-
-	my ($s, $w) = map { JSON::PP->new()->allow_nonref()->encode($_) }
-		$selector, $words // '';
-	my $done;
-
-	wait_for(20, sub { $done = $b->js("(() => { const node =
-		[...document.querySelectorAll($s)].find((one) =>
-		(one.innerText + ' ' + (one.ariaLabel || '')).includes($w));
-		if (!node || node.disabled) return false;
-		setTimeout(() => node.click(), 0); return true; })()") });
-
-	ok($done, "press $selector" . (defined $words ? " \"$words\"" : ''));
-}
-
-sub set {
-	my ($selector, $value) = @_;
-
-	my ($s, $v) = map { JSON::PP->new()->allow_nonref()->encode($_) }
-		$selector, $value;
-
-	ok(wait_for(20, sub { $b->js("(() => { const node =
-		document.querySelector($s); if (!node) return false;
-		node.focus(); node.value = $v;
-		node.dispatchEvent(new Event('input', { bubbles: true }));
-		node.dispatchEvent(new Event('change', { bubbles: true }));
-		return true; })()") }), "set $selector");
-}
-
-sub shows {
-	my ($pattern, $name) = @_;
-
-	my $seen = '';
-
-	ok(wait_for(30, sub { ($seen = text() // '') =~ $pattern }), $name)
-		or diag($seen);
-}
-
-# Checks a page at two sizes and in both colours.
-
-sub look {
-	my ($uri, $name) = @_;
-
-	visit($uri);
-
-	for my $width (1280, 390) {
-		$b->size($width, 900);
-		cmp_ok($b->js('document.documentElement.scrollWidth'), '<=',
-			$width, "$uri: $width: no scrolling sideways");
-
-		for my $scheme (qw/ light dark /) {
-			$b->call('Emulation.setEmulatedMedia', { features => [ {
-				name => 'prefers-color-scheme',
-				value => $scheme } ] });
-			faults("$uri: $width: $scheme");
-			$b->screenshot(build_dir()
-				. "/web-$name-$width-$scheme.png");
-		}
-	}
-
-	$b->size(1280, 900);
-	is($b->js('document.title') =~ /evil/ ? 1 : 0, 0,
-		"$uri: no script of a user");
-
-	my @foreign = grep { !m!^\Q@{[ $t->url('/') ]}\E|^(?:blob|data):! }
-		map { $_->{request}{url} }
-		$b->events('Network.requestWillBeSent');
-
-	is("@foreign", '', "$uri: nothing of another host");
-
-	my @log = grep { !/favicon|purify\.js|status of 40[14]/ }
-		map { "$_->{entry}{text} $_->{entry}{url}" }
-		$b->events('Log.entryAdded');
-
-	is("@log", '', "$uri: nothing in the log of the browser");
-}
-
-# What axe calls serious or critical.
-
-sub faults {
-	my ($name) = @_;
-
-	return unless -f $axe;
-
-	$b->js(slurp($axe) . '; 1') unless $b->js('typeof axe === "object"');
-
-	is($b->js('axe.run(document, { resultTypes: ["violations"] })
-		.then((r) => r.violations
-		.filter((v) => /serious|critical/.test(v.impact))
-		.map((v) => v.id + ": " + v.nodes[0].html + " "
-			+ v.nodes[0].failureSummary).join("\n"))'), '',
-		"$name: axe");
-}
-
 # Walks through the pages, first as a stranger, then as alice.
 
 sub browse {
@@ -353,7 +212,7 @@ sub browse {
 	shows(qr/Nothing found/, 'home: a search that finds nothing');
 	set('main input[type=search]', 'ope');
 	shows(qr/alice.open/, 'home: a search as one types');
-	is($b->js('location.search'), '?search=ope', 'home: in the URL');
+	is($web->js('location.search'), '?search=ope', 'home: in the URL');
 
 	look('/alice', 'owner');
 	look('/alice/open', 'card');
@@ -362,11 +221,11 @@ sub browse {
 	unlike(text(), qr/license: mit\n/, 'card: without YAML');
 	shows(qr/10 \(F32 6, BF16 4\)/, 'card: parameters');
 	shows(qr/hf download alice\/open/, 'card: how to use it');
-	is($b->js('document.querySelector("main img[src*=pic]")?.naturalWidth'),
-		1, 'card: the image');
-	is($b->js('!!document.querySelector("main script, main [onerror]")')
+	is($web->js('document.querySelector("main img[src*=pic]")'
+		. '?.naturalWidth'), 1, 'card: the image');
+	is($web->js('!!document.querySelector("main script, main [onerror]")')
 		? 1 : 0, 0, 'card: nothing that acts');
-	is($b->js('[...document.querySelectorAll("main a")].filter((a) =>
+	is($web->js('[...document.querySelectorAll("main a")].filter((a) =>
 		/^javascript:/i.test(a.href)).length'), 0,
 		'card: no link that acts');
 	press('main a', 'a file');
@@ -386,24 +245,24 @@ sub browse {
 
 	# not even a script of a page may load one from a repo
 
-	is($b->js('new Promise((resolve) => { const node =
+	is($web->js('new Promise((resolve) => { const node =
 		document.createElement("link"); node.rel = "stylesheet";
 		node.href = "/alice/open/resolve/main/evil.css";
 		node.onload = () => resolve("loaded");
 		node.onerror = () => resolve("refused");
 		document.head.append(node); })'), 'refused',
 		'a style of a repo');
-	is($b->js('import("/alice/open/resolve/main/evil.js").then(
+	is($web->js('import("/alice/open/resolve/main/evil.js").then(
 		() => "loaded", () => "refused")'), 'refused',
 		'a script of a repo');
-	is($b->js('(async () => { try {
+	is($web->js('(async () => { try {
 		await navigator.serviceWorker.register(trustedTypes
 			.createPolicy("xet", { createScriptURL: (x) => x })
 			.createScriptURL("/alice/open/resolve/main/evil.js"));
 		return "loaded"; } catch { return "refused"; } })()'),
 		'refused', 'a service worker of a repo');
-	is($b->js('!!document.querySelector("a[href*=\"/settings\"]")') ? 1 : 0,
-		0, 'a stranger: no settings');
+	is($web->js('document.querySelectorAll("a[href*=\"/settings\"]")'
+		. '.length'), 0, 'a stranger: no settings');
 	visit('/alice/secret');
 	shows(qr/Not found/, 'a stranger: no private repo');
 
@@ -434,23 +293,23 @@ sub sign_in {
 	press('#sign-in');
 	set('dialog input[type=password]', 'wrong');
 	press('dialog button', 'Sign in');
-	ok(wait_for(20, sub { $b->js('document.querySelector("dialog")
+	ok(wait_for(20, sub { $web->js('document.querySelector("dialog")
 		?.innerText.includes("does not accept")') }),
 		'a wrong token is refused');
 	set('dialog input[type=password]', $token{admin});
 	press('dialog button', 'Sign in');
 	shows(qr/Hidden card/, 'signed in: the private repo');
 
-	unlike($b->js('location.href'), qr/eyJ|token/, 'no token in the URL');
-	is($b->js('sessionStorage.length + "," + localStorage.length'), '1,0',
+	unlike($web->js('location.href'), qr/eyJ|token/, 'no token in the URL');
+	is($web->js('sessionStorage.length + "," + localStorage.length'), '1,0',
 		'kept for the tab');
 
 	# the browser itself requests the image: the service worker adds the
 	# token
 
 	visit('/alice/secret');
-	ok(wait_for(20, sub { $b->js('document.querySelector("main img[src*=p]")
-		?.naturalWidth') }), 'a private image');
+	ok(wait_for(20, sub { $web->js('document.querySelector('
+		. '"main img[src*=p]")?.naturalWidth') }), 'a private image');
 
 	for my $page (qw! secret secret/settings secret/upload/main
 		secret/edit/main/note.txt !)
@@ -478,7 +337,7 @@ sub changing {
 			"/api/models?sort=$sort", \%alice)->json() };
 
 		set('main select', $value);
-		ok(wait_for(20, sub { $b->js('[...document.querySelectorAll('
+		ok(wait_for(20, sub { $web->js('[...document.querySelectorAll('
 			. '".repos .repo-name a")].map((a) => a.innerText'
 			. '.trim()).filter((a) => a !== "alice/b").join(" ")')
 			eq "@ids" }), "home: by $value");
@@ -488,7 +347,7 @@ sub changing {
 	press('main button', 'New repo');
 	set('dialog input[name=name]', 'made-here');
 	press('dialog button', 'Create');
-	ok(wait_for(30, sub { $b->js('location.pathname')
+	ok(wait_for(30, sub { $web->js('location.pathname')
 		eq '/alice/made-here' }), 'a new repo');
 
 	visit('/alice/made-here/settings');
@@ -500,7 +359,7 @@ sub changing {
 
 	press('#account summary');
 	press('#sign-out');
-	ok(wait_for(20, sub { eval { $b->js(
+	ok(wait_for(20, sub { eval { $web->js(
 		'!!document.querySelector("#sign-in")') } }), 'signed out');
 	visit('/alice/secret');
 	shows(qr/Not found/, 'signed out: no private repo');
@@ -516,10 +375,10 @@ sub upload {
 
 	visit('/alice/secret/upload/main/up');
 
-	my $node = $b->call('Runtime.evaluate', { expression =>
+	my $node = $web->call('Runtime.evaluate', { expression =>
 		'document.querySelector("main input[type=file]")' });
 
-	$b->call('DOM.setFileInputFiles', { files => [ map {
+	$web->call('DOM.setFileInputFiles', { files => [ map {
 		$t->dir() . "/$_" } sort keys %data ],
 		objectId => $node->{result}{objectId} });
 	press('#upload-start');
@@ -545,35 +404,12 @@ sub changes {
 	return $rows;
 }
 
-sub create {
-	my ($name, $private) = @_;
-
-	is($t->post('/api/repos/create', \$json->encode({ name => $name,
-		private => $private ? \1 : \0 }), { %alice,
-		'Content-Type' => 'application/json' })->{status}, 200,
-		"create $name");
-}
-
-sub commit {
-	my ($name, $title, %files) = @_;
-
-	my $body = join('', map { $json->encode($_) . "\n" }
-		{ key => 'header', value => { summary => $title } },
-		map { { key => 'file', value => { path => $_,
-			encoding => 'base64',
-			content => encode_base64($files{$_}, '') } } }
-			sort keys %files);
-
-	is($t->post("/api/models/alice/$name/commit/main", \$body, { %alice,
-		'Content-Type' => 'application/x-ndjson' })->{status}, 200,
-		"commit $title");
-}
-
 sub safetensors {
-	my $head = $json->encode({ 'model.layers.0.weight' => { dtype => 'F32',
-		shape => [ 2, 3 ], data_offsets => [ 0, 24 ] },
+	my $head = JSON::PP::encode_json({
+		'model.layers.0.weight' => { dtype => 'F32',
+			shape => [ 2, 3 ], data_offsets => [ 0, 24 ] },
 		'<b>' => { dtype => 'BF16', shape => [ 4 ],
-		data_offsets => [ 24, 32 ] } });
+			data_offsets => [ 24, 32 ] } });
 
 	return pack('Q<', length($head)) . $head . "\0" x 32;
 }

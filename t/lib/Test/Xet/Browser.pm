@@ -195,8 +195,12 @@ sub size {
 sub screenshot {
 	my ($self, $file) = @_;
 
+	# of a very long page, the browser needs minutes for all of it
+
+	my $whole = $self->js('document.documentElement.scrollHeight < 4000');
+
 	spew($file, decode_base64($self->call('Page.captureScreenshot',
-		{ captureBeyondViewport => \1 })->{data}));
+		{ captureBeyondViewport => $whole ? \1 : \0 })->{data}));
 }
 
 # Returns [ role, name ] of every element that a screen reader reads.
