@@ -23,8 +23,9 @@
 #     howto          sh: t/ops/howto.t runs it; "howto: NAME" needs a program
 #
 # Every nginx block is tested.  The blocks of a document run in order, in one
-# shell in an empty folder, with ENDPOINT, CONNINFO and STORE set.  A recipe
-# runs on a new server, with TOKEN set.
+# shell in an empty folder, with ENDPOINT, CONNINFO and STORE set; runuser is a
+# function there, since tests need not run as root.  A recipe runs on a new
+# server, with TOKEN set.
 
 use warnings;
 use strict;
@@ -454,7 +455,8 @@ for my $name (grep { m{^docs/howto/(?!README)} } @docs) {
 	cmp_ok($lines, '<=', 120, 'README.md: lines');
 	cmp_ok(-s "$root/docs/repo_page.webp", '<=', 120_000,
 		'README.md: the picture of a page');
-	like(text('docs/flow.svg'), qr/<title [^>]*>[^<]+<.*<desc [^>]*>[^<]+</s,
+	like(text('docs/flow.svg'),
+		qr/<title [^>]*>[^<]+<.*<desc [^>]*>[^<]+</s,
 		'README.md: the picture of the flow is described');
 }
 
@@ -522,7 +524,9 @@ for my $name (@docs) {
 		my $file = s!^\Q$root/!!r;
 		my $text = text($file) =~ s/\n \*? */ /gr;
 
-		while ($text =~ m!(docs/[\w/]+\.md)(?:, ([\w ]+?)(?=[.,;:)]))?!g) {
+		while ($text =~ m!(docs/[\w/]+\.md)
+			(?:,[ ]([\w ]+?)(?=[.,;:)]))?!gx)
+		{
 			my ($doc, $part) = ($1, $2);
 
 			push @bad, "$file: $doc" unless $doc{$doc};
@@ -761,7 +765,12 @@ sub run_examples {
 	my ($name, @blocks) = @_;
 
 	my $work = tempdir('xet-docs-XXXXXX', TMPDIR => 1, CLEANUP => 1);
-	my $script = "set -eu\ncd $work\n";
+	my $pg = $t->pg()->socket_dir();
+	my $script = << "EOS";
+set -eu
+cd $work
+runuser() { shift 3; PGHOST=$pg PGUSER=postgres "\$@"; }
+EOS
 	my $n = 0;
 
 	for my $block (@blocks) {

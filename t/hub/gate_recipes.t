@@ -5,8 +5,8 @@
 # The permission test (t/rights/expect.def) with the recipes of docs/access.md,
 # docs/howto/tls.md and docs/directives.md: just tokens, another service that
 # decides, a front end that authenticates users, and callers that own all name
-# spaces.  In one more recipe the server has only the public half of the token key, with
-# an issuer and an audience.
+# spaces.  In one more recipe the server has only the public half of the token
+# key, with an issuer and an audience.
 
 use warnings;
 use strict;

@@ -127,8 +127,7 @@ $t->write_file('mirror_location.conf', $t->expand(locations(
 	'include %%DIR%%/xet_hub_upstream.conf;')));
 
 # the names that may be requested from the other Hub: the names in
-# docs/howto/mirror.md,
-# and two more owners
+# docs/howto/mirror.md, and two more owners
 
 my ($some) = slurp(root() . '/docs/howto/mirror.md')
 	=~ /^(map \$uri \$xet_hub_asked \{\n.*?^\}\n)/ms;

@@ -247,8 +247,8 @@ sub check {
 
 		ok(-e "$work/$i.done", "$page: $first") or diag($out,
 			slurp("$work/$i.err", 1) // 'not reached');
-		like($out, expected($blocks[$i]{output}), "$page: $first: prints")
-			if defined $blocks[$i]{output};
+		like($out, expected($blocks[$i]{output}),
+			"$page: $first: prints") if defined $blocks[$i]{output};
 	}
 }
 

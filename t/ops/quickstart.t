@@ -4,8 +4,8 @@
 
 # docs/quickstart.md as a new operator types it: all of its blocks, in one root
 # shell in a small separate Debian, with the packages; the output must match the
-# document.  Then the shell gets the blocks of docs/howto/team.md, which continues
-# the quickstart, and the test runs hf with the team's tokens.
+# document.  Then the shell gets the blocks of docs/howto/team.md, which
+# continues the quickstart, and the test runs hf with the team's tokens.
 #
 # The machine is one where docker/run.sh has run: nginx and PostgreSQL are
 # installed, without services and without a cluster.  After the quickstart, the
