@@ -15,14 +15,17 @@
 #                    a location; an nginx block without a mark is a complete
 #                    nginx.conf
 #     recipe: NAME   sh, or nginx at http level: the blocks run one after the
-#                    other; docs/tls.md continues the recipes of docs/access.md
+#                    other; docs/howto/tls.md continues the recipes of
+#                    docs/access.md
 #     package: NAME  sh: t/ops/package.t runs it
 #     cors           json, the CORS rules of a bucket: t/s3/cors.t uses it
 #     quickstart     sh: t/ops/quickstart.t runs it
+#     howto          sh: t/ops/howto.t runs it; "howto: NAME" needs a program
 #
 # Every nginx block is tested.  The blocks of a document run in order, in one
-# shell in an empty folder, with ENDPOINT, CONNINFO and STORE set.  A recipe
-# runs on a new server, with TOKEN set.
+# shell in an empty folder, with ENDPOINT, CONNINFO and STORE set; runuser is a
+# function there, since tests need not run as root.  A recipe runs on a new
+# server, with TOKEN set.
 
 use warnings;
 use strict;
@@ -48,7 +51,8 @@ my $root = root();
 my $http = "$root/src/http";
 
 my @docs = map { s!^\Q$root/!!r }
-	"$root/README.md", sort(glob("$root/docs/*.md")), "$root/t/README.md";
+	"$root/README.md", sort(glob("$root/docs/*.md")),
+	sort(glob("$root/docs/howto/*.md")), "$root/t/README.md";
 my %doc = map { $_ => text($_) } @docs;
 
 my $module = text('src/http/module/ngx_http_xet_module.c')
@@ -417,6 +421,45 @@ sub anchors {
 		$text =~ /^#+ (.*)$/mg;
 }
 
+# each page begins with its purpose, and ends with the next page
+
+for my $name (grep { m!^docs/! } @docs) {
+	my ($title, $first) = $doc{$name} =~ /\A(\# .+)\n\n([^\n]+)/;
+
+	like($first // '', qr/^[A-Z]/, "$name: its purpose");
+	ok($doc{$name} =~ /\n\nNext: [^\n]*\[[^\n]+\n(?:[^\n]+\n)*\z/,
+		"$name: the next page");
+}
+
+# each how-to page has the same parts, and all of its commands are run
+
+for my $name (grep { m{^docs/howto/(?!README)} } @docs) {
+	my ($lines) = $doc{$name} =~ tr/\n//;
+
+	cmp_ok($lines, '<=', 120, "$name: lines");
+	like($doc{$name}, qr/^## \Q$_\E$/m, "$name: $_")
+		for 'You need', 'Check', 'If it fails';
+	is(scalar(() = $doc{$name} =~ /^ *```sh$/mg),
+		scalar(() = $doc{$name} =~ /-->\n *```sh$/mg),
+		"$name: all commands are run");
+
+	my $file = $name =~ s!.*/!!r;
+
+	like($doc{'docs/howto/README.md'}, qr/\(\Q$file\E\)/,
+		"$name: in the index");
+}
+
+{
+	my ($lines) = $doc{'README.md'} =~ tr/\n//;
+
+	cmp_ok($lines, '<=', 120, 'README.md: lines');
+	cmp_ok(-s "$root/docs/repo_page.webp", '<=', 120_000,
+		'README.md: the picture of a page');
+	like(text('docs/flow.svg'),
+		qr/<title [^>]*>[^<]+<.*<desc [^>]*>[^<]+</s,
+		'README.md: the picture of the flow is described');
+}
+
 # names of functions, tables and files in the text
 
 for my $name (@docs) {
@@ -481,7 +524,9 @@ for my $name (@docs) {
 		my $file = s!^\Q$root/!!r;
 		my $text = text($file) =~ s/\n \*? */ /gr;
 
-		while ($text =~ m!(docs/\w+\.md)(?:, ([\w ]+?)(?=[.,;:)]))?!g) {
+		while ($text =~ m!(docs/[\w/]+\.md)
+			(?:,[ ]([\w ]+?)(?=[.,;:)]))?!gx)
+		{
 			my ($doc, $part) = ($1, $2);
 
 			push @bad, "$file: $doc" unless $doc{$doc};
@@ -720,7 +765,12 @@ sub run_examples {
 	my ($name, @blocks) = @_;
 
 	my $work = tempdir('xet-docs-XXXXXX', TMPDIR => 1, CLEANUP => 1);
-	my $script = "set -eu\ncd $work\n";
+	my $pg = $t->pg()->socket_dir();
+	my $script = << "EOS";
+set -eu
+cd $work
+runuser() { shift 3; PGHOST=$pg PGUSER=postgres "\$@"; }
+EOS
 	my $n = 0;
 
 	for my $block (@blocks) {
@@ -903,8 +953,15 @@ for my $name (@docs) {
 				"$block->{name}: language");
 
 		} elsif ($mark eq 'quickstart') {
-			like($name, qr!^docs/(?:quickstart|hub)\.md$!,
+			like($name, qr!^docs/(?:quickstart|howto/team)\.md$!,
 				"$block->{name}: ops/quickstart.t reads it");
+			$before = $block;
+
+		} elsif ($mark =~ /^howto(?:: (.*))?$/) {
+			like($name, qr!^docs/howto/!,
+				"$block->{name}: ops/howto.t reads it");
+			is($block->{language}, 'sh',
+				"$block->{name}: language");
 			$before = $block;
 
 		} elsif ($mark =~ /^package: (\w+)$/) {

@@ -38,7 +38,8 @@ $far->token_key();
 $far->run();
 
 # --------------------------------------------------------------------------
-# the shipped configuration, with the tokens and the mirror of docs/hub.md
+# the shipped configuration, with the tokens of docs/hub.md and the mirror of
+# docs/howto/mirror.md
 
 my $t = Test::Xet->new(workers => 1);
 
@@ -329,7 +330,7 @@ for my $uri (grep { !/$commit/ } @far) {
 }
 
 is($t->get($far[1])->{body}, 'from afar',
-	'the mirror: gone: a commit is kept, as docs/hub.md says');
+	'the mirror: gone: a commit is kept, as docs/howto/mirror.md says');
 
 # a remote repo with the name of a local repo does not replace the local repo,
 # and callers without access to the local repo do not see the remote repo

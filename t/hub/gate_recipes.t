@@ -3,10 +3,10 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The permission test (t/rights/expect.def) with the recipes of docs/access.md,
-# docs/tls.md and docs/directives.md: just tokens, another service that decides,
-# a front end that authenticates users, and callers that own all name spaces.
-# In one more recipe the server has only the public half of the token key, with
-# an issuer and an audience.
+# docs/howto/tls.md and docs/directives.md: just tokens, another service that
+# decides, a front end that authenticates users, and callers that own all name
+# spaces.  In one more recipe the server has only the public half of the token
+# key, with an issuer and an audience.
 
 use warnings;
 use strict;
@@ -25,7 +25,7 @@ my $access = 'docs/access.md';
 my $directives = 'docs/directives.md';
 
 gate('tokens', sub { recipe($_[0], $access, 'recipe: tokens') }, %api);
-gate('tokens over TLS', sub { recipe($_[0], 'docs/tls.md',
+gate('tokens over TLS', sub { recipe($_[0], 'docs/howto/tls.md',
 	'recipe: tokens') }, %api, headers => tls());
 gate('auth_request', sub { recipe($_[0], $access,
 	'recipe: auth_request', http => check(<<'EOC')) },

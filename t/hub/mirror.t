@@ -126,10 +126,10 @@ $t->write_file('xet_hub.conf', $hub_conf);
 $t->write_file('mirror_location.conf', $t->expand(locations(
 	'include %%DIR%%/xet_hub_upstream.conf;')));
 
-# the names that may be requested from the other Hub: the names in docs/hub.md,
-# and two more owners
+# the names that may be requested from the other Hub: the names in
+# docs/howto/mirror.md, and two more owners
 
-my ($some) = slurp(root() . '/docs/hub.md')
+my ($some) = slurp(root() . '/docs/howto/mirror.md')
 	=~ /^(map \$uri \$xet_hub_asked \{\n.*?^\}\n)/ms;
 
 $t->write_file('some.conf', $some =~ s/\(google\|/(o|me|google|/r);

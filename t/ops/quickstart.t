@@ -4,7 +4,7 @@
 
 # docs/quickstart.md as a new operator types it: all of its blocks, in one root
 # shell in a small separate Debian, with the packages; the output must match the
-# document.  Then the shell gets the blocks for a team in docs/hub.md, which
+# document.  Then the shell gets the blocks of docs/howto/team.md, which
 # continues the quickstart, and the test runs hf with the team's tokens.
 #
 # The machine is one where docker/run.sh has run: nginx and PostgreSQL are
@@ -339,7 +339,7 @@ sub hf {
 my $step = '';
 
 push @blocks, { step => 'a team' },
-	blocks(decode('UTF-8', slurp(root() . '/docs/hub.md')));
+	blocks(decode('UTF-8', slurp(root() . '/docs/howto/team.md')));
 
 for my $block (@blocks) {
 	if ($block->{step}) {

@@ -5,8 +5,8 @@
 # "make run" and "make stop" start and stop two servers with separate folders
 # and ports.  A second run takes over a running server, and a stop of one server
 # leaves the other one running.  The test also covers processes that remain
-# after a kill, ports in use, and addresses.  It runs the commands that
-# README.md lists after "sh docker/run.sh", all in one shell.
+# after a kill, ports in use, and addresses.  It runs the commands of README.md
+# and docs/install.md that follow "sh docker/run.sh", all in one shell.
 
 use warnings;
 use strict;
@@ -115,15 +115,17 @@ for my $i (0, 1, 0) {
 }
 
 # --------------------------------------------------------------------------
-# the commands of README.md after "sh docker/run.sh", in order
+# the commands of README.md and docs/install.md after "sh docker/run.sh"
 
 SKIP: {
-	my ($text) = slurp(root() . '/README.md')
-		=~ /^## The first model\n(.*?)^## Configuration\n/ms;
-	my @blocks = ($text // '') =~ /^```sh\n(.*?)^```$/gms;
+	my ($readme) = slurp(root() . '/README.md')
+		=~ /^## The first model\n(.*?)^## Documents\n/ms;
+	my ($install) = slurp(root() . '/docs/install.md')
+		=~ /^## Try it\n(.*?)^## From packages\n/ms;
+	my @blocks = "$readme$install" =~ /^```sh\n(.*?)^```$/gms;
 	my $build = build_dir();
 
-	cmp_ok(scalar @blocks, '>=', 4, 'README: commands');
+	is(scalar @blocks, 4, 'README: commands');
 
 	skip('README: no hf_xet', 1) if (run_command([
 		"$build/venv/bin/python", '-c',
