@@ -72,7 +72,7 @@ function path(time, line, most) {
     const first = time[0];
     const length = Math.max(1, time[time.length - 1] - first);
     const x = (i) => ((time[i] - first) / length * WIDTH).toFixed(1);
-    const y = (v) => (HEIGHT - 2 - v / (most || 1) * (HEIGHT - 12)).toFixed(1);
+    const y = (v) => (HEIGHT - 2 - v / (most || 1) * (HEIGHT - 30)).toFixed(1);
     let text = "";
     let open = false;
 

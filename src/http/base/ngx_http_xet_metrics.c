@@ -428,6 +428,7 @@ static ngx_int_t
 ngx_http_xet_metrics_init_zone(ngx_shm_zone_t *zone, void *data)
 {
     ngx_slab_pool_t        *shpool;
+    xet_history_sample_t    start;
     ngx_http_xet_blocks_t  *blocks;
 
     shpool = (ngx_slab_pool_t *) zone->shm.addr;
@@ -438,8 +439,12 @@ ngx_http_xet_metrics_init_zone(ngx_shm_zone_t *zone, void *data)
             return NGX_ERROR;
         }
 
-        blocks->gauges[NGX_HTTP_XET_M_START_TIME] = ngx_http_xet_metrics_now()
-                                                    + 1;
+        ngx_memzero(&start, sizeof(xet_history_sample_t));
+        start.time = ngx_http_xet_metrics_now();
+
+        xet_history_add(&blocks->history, &start);
+
+        blocks->gauges[NGX_HTTP_XET_M_START_TIME] = start.time + 1;
         shpool->data = blocks;
     }
 

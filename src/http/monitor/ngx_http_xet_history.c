@@ -43,7 +43,7 @@ ngx_http_xet_history_tick(void)
     uint64_t               now;
     ngx_shmtx_t           *mutex;
     xet_history_t         *h;
-    xet_history_sample_t   sample, start;
+    xet_history_sample_t   sample;
 
     static uint64_t  cells[NGX_HTTP_XET_CELLS];
 
@@ -58,21 +58,15 @@ ngx_http_xet_history_tick(void)
     ngx_http_xet_history_sample(&sample, cells);
     sample.time = now;
 
-    ngx_memzero(&start, sizeof(xet_history_sample_t));
-    start.time = ngx_min(now, cells[NGX_HTTP_XET_M_START_TIME] - 1);
-
     ngx_shmtx_lock(mutex);
 
-    if (h->n == 0) {
-        xet_history_add(h, &start);
-
-    } else if (xet_history_due(h, now)) {
+    if (xet_history_due(h, now)) {
         xet_history_add(h, &sample);
     }
 
     ngx_shmtx_unlock(mutex);
 
-    ngx_http_xet_monitor_ask(NGX_HTTP_XET_MONITOR_OFF);
+    ngx_http_xet_monitor_ask(0);
 }
 
 

@@ -21,10 +21,20 @@ static size_t ngx_http_xet_jobs_copy(u_char *to, size_t size,
 
 
 void
-ngx_http_xet_jobs_ask(ngx_http_xet_jobs_t *jobs, ngx_shmtx_t *mutex)
+ngx_http_xet_jobs_ask(void)
 {
     uintptr_t                           ticket;
+    ngx_shmtx_t                        *mutex;
+    ngx_http_xet_jobs_t                *jobs;
+    ngx_http_xet_main_conf_t           *xmcf;
     ngx_http_xet_jobs_progress_args_t   args;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+    jobs = ngx_http_xet_monitor_jobs(&mutex);
+
+    if (xmcf->pg_pools == NULL || jobs == NULL) {
+        return;
+    }
 
     ngx_shmtx_lock(mutex);
     ticket = ngx_http_xet_monitor_due(&jobs->due);

@@ -68,11 +68,10 @@ void ngx_http_xet_monitor_levels(void);
 
 /*
  * Sends queries for metrics to PostgreSQL and the store, unless the last ones
- * were sent less than an interval ago.  form is one of ngx_http_xet_monitor_e:
- * a status page also needs the state of jobs, and possibly the largest repos.
- * Does not wait: the results are shown in later responses.
+ * were sent less than an interval ago.  If repos is set, also sends a query for
+ * the largest repos.  Does not wait: the results are shown in later responses.
  */
-void ngx_http_xet_monitor_ask(ngx_uint_t form);
+void ngx_http_xet_monitor_ask(ngx_uint_t repos);
 
 /*
  * Copies up to n of the largest repos from the last complete walk to repos.
@@ -109,7 +108,7 @@ ngx_http_xet_jobs_t *ngx_http_xet_monitor_jobs(ngx_shmtx_t **mutex);
 
 
 /* ngx_http_xet_jobs.c: sends the query for the state of jobs, if it is due. */
-void ngx_http_xet_jobs_ask(ngx_http_xet_jobs_t *jobs, ngx_shmtx_t *mutex);
+void ngx_http_xet_jobs_ask(void);
 
 /*
  * Copies the jobs to jobs, which has room for NGX_HTTP_XET_JOBS.  Returns their

@@ -90,7 +90,7 @@ static void ngx_http_xet_monitor_rank(ngx_http_xet_top_t *top,
 
 
 void
-ngx_http_xet_monitor_ask(ngx_uint_t form)
+ngx_http_xet_monitor_ask(ngx_uint_t repos)
 {
     ngx_shmtx_t               *mutex;
     ngx_http_xet_walk_t       *walk;
@@ -109,11 +109,7 @@ ngx_http_xet_monitor_ask(ngx_uint_t form)
     ngx_http_xet_monitor_ping(walk, mutex);
     ngx_http_xet_monitor_walk(walk, mutex);
 
-    if (form >= NGX_HTTP_XET_MONITOR_STATUS) {
-        ngx_http_xet_jobs_ask(&walk->jobs, mutex);
-    }
-
-    if (form == NGX_HTTP_XET_MONITOR_REPOS) {
+    if (repos) {
         ngx_http_xet_monitor_repos(walk, mutex);
     }
 }
