@@ -35,6 +35,20 @@ $text =~ s!location = /status \{!location = /plain { xet_status; }
         $&! or die;
 $text =~ s/xet_auth off;/xet_auth off; xet_hosts *;/ or die;
 
+# a server without a Hub
+
+$text =~ s!\}\s*\z!    server {
+        listen 127.0.0.1:%%PORT_8081%%;
+        xet_url_base http://127.0.0.1:%%PORT_8081%%;
+        xet_auth off;
+
+        location /api/ { xet_api; }
+        location = /status { xet_status page=/-/status.html; }
+        location ^~ /-/ { alias %%DIR%%/web/; }
+    }
+}
+! or die;
+
 $t->write_conf($text);
 $t->run();
 
@@ -188,7 +202,7 @@ my %anchors = map { lc(s/ /-/gr) => 1 }
 	slurp(root() . '/docs/trouble.md') =~ /^### (.*)$/mg;
 my @help = $source =~ /^    \{ "\w+", "([a-z-]+)",$/mg;
 
-is(scalar @help, 6, 'checks with help');
+is(scalar @help, 7, 'checks with help');
 is(join(' ', grep { !$anchors{$_} } @help), '', 'all have a paragraph');
 
 # --------------------------------------------------------------------------
@@ -361,6 +375,7 @@ sub browse {
 	away();
 
 	repos();
+	bare();
 	$b->open($t->url('/-/status.html'));
 	ok(wait_for(20, sub { main_text() =~ /at the location of xet_status/ }),
 		'the file itself: it says where the page is');
@@ -497,6 +512,22 @@ sub repos {
 		for '/status', '/status?format=json', '/repos';
 }
 
+# A server without a Hub.
+
+sub bare {
+	my $base = 'http://127.0.0.1:' . $t->port(8081);
+
+	$b->open("$base/status");
+	shows(qr!export XET_ENDPOINT=\Q$base\E/api$!m, 'no Hub: the endpoint');
+	is($b->js('document.querySelector("header").innerText'), 'Xet server',
+		'no Hub: the header');
+	faults('no Hub');
+	is(join(' ', grep { !m!^\Q$base\E/(?:-/|status)! }
+		map { $_->{request}{url} }
+		$b->events('Network.requestWillBeSent')), '',
+		'no Hub: no request to one');
+}
+
 # PostgreSQL is away, then the server.
 
 sub away {
@@ -505,9 +536,13 @@ sub away {
 	like(main_text(), qr!docs/trouble\.md#postgresql-does-not-respond!,
 		'no PostgreSQL: a link');
 	like($b->js('document.title'), qr/^! Status/, 'in the title');
+	is($t->get("/api/v1/files/$file->{hash}")->{status}, 503,
+		'a request that fails');
+	shows(qr/Failed requests in the last hour: 1 of \d+\.\s+What to do: \S+#req/,
+		'failed requests');
 	look('postgres');
 	$t->pg_start();
-	shows(qr/All checks passed/, 'it is back');
+	shows(qr/One check needs attention/, 'it is back');
 
 	$t->stop();
 	shows(qr/The server does not respond; showing its last/, 'no server');

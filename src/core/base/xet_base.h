@@ -988,6 +988,10 @@ int xet_history_due(const xet_history_t *h, uint64_t now);
 /* Adds a sample; drops the oldest one if the history is full. */
 void xet_history_add(xet_history_t *h, const xet_history_sample_t *sample);
 
+/* Returns the oldest sample of the last span ms before now, or NULL. */
+const xet_history_sample_t *xet_history_since(const xet_history_t *h,
+    uint64_t now, uint64_t span);
+
 /*
  * Copies the samples of the last 24 hours to points, oldest first, thinned out
  * for a plot; the last point is now.  Returns their number, at most

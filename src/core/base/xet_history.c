@@ -47,6 +47,33 @@ xet_history_add(xet_history_t *h, const xet_history_sample_t *sample)
 }
 
 
+const xet_history_sample_t *
+xet_history_since(const xet_history_t *h, uint64_t now, uint64_t span)
+{
+    uint64_t                     i, first;
+    const xet_history_sample_t  *s, *found;
+
+    found = NULL;
+    first = (h->n > XET_HISTORY_SAMPLES) ? h->n - XET_HISTORY_SAMPLES : 0;
+
+    for (i = h->n; i > first; i--) {
+        s = &h->samples[(i - 1) % XET_HISTORY_SAMPLES];
+
+        if (s->time > now) {
+            continue;
+        }
+
+        if (now - s->time > span) {
+            break;
+        }
+
+        found = s;
+    }
+
+    return found;
+}
+
+
 size_t
 xet_history_points(const xet_history_t *h, const xet_history_sample_t *now,
     xet_history_sample_t *points)

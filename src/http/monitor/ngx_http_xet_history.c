@@ -107,6 +107,43 @@ ngx_http_xet_history_sample(xet_history_sample_t *s, const uint64_t *cells)
 }
 
 
+void
+ngx_http_xet_history_hour(const uint64_t *cells, uint64_t *all,
+    uint64_t *failed)
+{
+    ngx_uint_t                   k;
+    ngx_shmtx_t                 *mutex;
+    xet_history_t               *h;
+    xet_history_sample_t         now;
+    const xet_history_sample_t  *s;
+
+    *all = 0;
+    *failed = 0;
+
+    h = ngx_http_xet_metrics_history(&mutex);
+
+    if (h == NULL) {
+        return;
+    }
+
+    ngx_http_xet_history_sample(&now, cells);
+
+    ngx_shmtx_lock(mutex);
+
+    s = xet_history_since(h, ngx_http_xet_metrics_now(), 3600 * 1000);
+
+    if (s) {
+        for (k = 0; k < XET_HISTORY_CLASSES; k++) {
+            *all += now.requests[k] - s->requests[k];
+        }
+
+        *failed = now.requests[3] - s->requests[3];
+    }
+
+    ngx_shmtx_unlock(mutex);
+}
+
+
 /*
  * Writes an array for each number of a sample, with an element for each point:
  * what was counted since the point before.

@@ -127,6 +127,13 @@ void ngx_http_xet_jobs_json(xet_json_t *j,
  */
 void ngx_http_xet_history_tick(void);
 
+/*
+ * Sets *all to the number of requests in the last hour, and *failed to those of
+ * them with a status of 500 or above.
+ */
+void ngx_http_xet_history_hour(const uint64_t *cells, uint64_t *all,
+    uint64_t *failed);
+
 /* Writes the history as a member of an open JSON object. */
 ngx_int_t ngx_http_xet_history_json(ngx_http_request_t *r, xet_json_t *j,
     const uint64_t *cells);

@@ -32,6 +32,7 @@ typedef enum {
     NGX_HTTP_XET_CHECK_DAMAGE,
     NGX_HTTP_XET_CHECK_QUEUES,
     NGX_HTTP_XET_CHECK_JOBS,
+    NGX_HTTP_XET_CHECK_FAILED,
     NGX_HTTP_XET_CHECKS
 } ngx_http_xet_check_e;
 
@@ -65,8 +66,8 @@ typedef struct {
 
 
 /*
- * The checks: the anchor of a failed check, and a text for each state; for the
- * state BAD a format.
+ * The checks: the anchor of a failed check, and a format for each state.  A
+ * check has the same arguments for each state.
  */
 
 static const struct {
@@ -91,7 +92,10 @@ static const struct {
         "A statement or a job has been waiting for %uL seconds." } },
     { "jobs", "a-background-job-waits",
       { "", "No background job waits.",
-        "The background job \"%*s\" waits: %*s." } }
+        "The background job \"%*s\" waits: %*s." } },
+    { "failed", "requests-fail",
+      { "", "Failed requests in the last hour: %uL of %uL.",
+        "Failed requests in the last hour: %uL of %uL." } }
 };
 
 
@@ -105,6 +109,7 @@ static void ngx_http_xet_status_store(ngx_http_xet_status_t *s,
     ngx_http_xet_main_conf_t *xmcf);
 static void ngx_http_xet_status_queues(ngx_http_xet_status_t *s);
 static void ngx_http_xet_status_jobs(ngx_http_xet_status_t *s);
+static void ngx_http_xet_status_failed(ngx_http_xet_status_t *s);
 static void ngx_http_xet_status_check(ngx_http_xet_status_t *s,
     ngx_http_xet_check_e check, ngx_http_xet_state_e state, ...);
 static ngx_int_t ngx_http_xet_status_endpoint(ngx_http_request_t *r,
@@ -357,6 +362,7 @@ ngx_http_xet_status_health(ngx_http_xet_status_t *s,
 
     ngx_http_xet_status_queues(s);
     ngx_http_xet_status_jobs(s);
+    ngx_http_xet_status_failed(s);
 }
 
 
@@ -437,7 +443,23 @@ ngx_http_xet_status_jobs(ngx_http_xet_status_t *s)
 }
 
 
-/* Sets a check; the arguments are those of its format for the state BAD. */
+/* Checks whether one of 1000 requests, or more, has failed. */
+
+static void
+ngx_http_xet_status_failed(ngx_http_xet_status_t *s)
+{
+    uint64_t  all, failed;
+
+    ngx_http_xet_history_hour(s->cells, &all, &failed);
+
+    ngx_http_xet_status_check(s, NGX_HTTP_XET_CHECK_FAILED,
+                              (failed == 0 || failed < all / 1000)
+                              ? NGX_HTTP_XET_STATE_GOOD
+                              : NGX_HTTP_XET_STATE_BAD, failed, all);
+}
+
+
+/* Sets a check; the arguments are those of its format. */
 
 static void
 ngx_http_xet_status_check(ngx_http_xet_status_t *s, ngx_http_xet_check_e check,

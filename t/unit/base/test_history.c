@@ -99,6 +99,12 @@ test_full(void)
     }
 
     xet_is_u64(wide, 0, "full: the last hour by minutes");
+
+    xet_is_u64(xet_history_since(&h, now, 10 * TEST_MINUTE)->requests[0], 2870,
+               "full: ten minutes ago");
+    xet_is_u64(xet_history_since(&h, now, 5000 * TEST_MINUTE)->requests[0],
+               1440, "full: the oldest sample");
+    xet_ok(xet_history_since(&h, now, 0) == NULL, "full: none that is newer");
 }
 
 
@@ -135,6 +141,9 @@ test_clock(void)
     xet_is_u64(n, 3, "set ahead and back: the future is skipped");
     xet_is_u64(points[0].requests[0], 1, "set ahead and back: the first");
     xet_is_u64(points[1].requests[0], 3, "set ahead and back: the second");
+    xet_is_u64(xet_history_since(&h, TEST_START + 2 * TEST_MINUTE,
+                                 90 * 60000)->requests[0],
+               1, "set ahead and back: the oldest sample");
 
     n = test_points(TEST_START, 4);
     xet_is_u64(n, 1, "set back: older samples than now only");
