@@ -538,7 +538,7 @@ sub away {
 	like($b->js('document.title'), qr/^! Status/, 'in the title');
 	is($t->get("/api/v1/files/$file->{hash}")->{status}, 503,
 		'a request that fails');
-	shows(qr/Failed requests in the last hour: 1 of \d+\.\s+What to do: \S+#req/,
+	shows(qr/requests in the last hour: 1 of \d+\.\s+What to do: \S+#req/,
 		'failed requests');
 	look('postgres');
 	$t->pg_start();
