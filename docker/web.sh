@@ -2,7 +2,7 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Copies the web pages of a Hub to a folder:
+# Copies the web pages of the Hub and the status page to a folder:
 #
 #   sh docker/web.sh FOLDER
 #
@@ -26,6 +26,10 @@ for from in "$root"/src/web/*.* "$root"/src/web/*/*.js; do
         install -m 644 "$from" "$to/${from#"$root"/src/web/}"
     esac
 done
+
+# the status page shows the paragraph on a failed check
+
+install -m 644 "$root/docs/trouble.md" "$to/trouble.md"
 
 share=/usr/share
 

@@ -214,6 +214,51 @@ AS $$
 $$;
 
 
+-- Returns the state of all jobs for the status page: times in ms since 1970, 0
+-- if unknown; done, how much of the run is complete, in thousandths, -1 if
+-- unknown.  The cursor of "scrub" and "heal" is an id of xet.xorbs, the cursor
+-- of "gc" one of five phases, the last one with a folder of 256.  A backup and
+-- a migration are no jobs, but they have a lock of their session.
+
+CREATE FUNCTION xet.jobs_progress()
+    RETURNS TABLE (name text, running boolean, held boolean, started bigint,
+                   ended bigint, done bigint, note text)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT c.name, c.cursor IS NOT NULL,
+           c.holder IS NOT NULL AND c.until > now(),
+           coalesce(extract(epoch FROM c.started_at) * 1000, 0)::bigint,
+           coalesce(extract(epoch FROM c.finished_at) * 1000, 0)::bigint,
+           CASE WHEN c.cursor IS NULL OR c.name = 'orphans' THEN -1
+                WHEN c.name = 'gc'
+                THEN least(1000, (p.major * 256 + p.minor) * 1000 / 1280)
+                ELSE least(1000, p.major * 1000 / greatest(1, p.most))
+           END,
+           coalesce(c.note, '')
+      FROM xet.jobs c,
+           LATERAL (SELECT coalesce(substring(c.cursor FROM '^\d{1,15}'),
+                                    '0')::bigint AS major,
+                           coalesce(('x' || substring(c.cursor FROM
+                                     '\.([0-9a-f]{2})$'))::bit(8)::integer,
+                                    0)::bigint AS minor,
+                           (SELECT max(x.id) FROM xet.xorbs x) AS most) AS p
+    UNION ALL
+    SELECT w.name, true, true, 0, 0, -1, ''
+      FROM (VALUES ('backup', hashtext('xet.copies'), 2, 'ShareLock'),
+                   ('migration', hashtext('xet.migrations'), 1,
+                    'ExclusiveLock')) AS w (name, key, keys, mode)
+     WHERE EXISTS (SELECT FROM pg_locks l
+                    WHERE l.locktype = 'advisory' AND l.granted
+                      AND l.mode = w.mode AND l.objsubid = w.keys
+                      AND l.database = (SELECT d.oid FROM pg_database d
+                                         WHERE d.datname = current_database())
+                      AND CASE w.keys WHEN 2 THEN l.classid ELSE l.objid END
+                          = (w.key::bigint & 4294967295)::oid
+                      AND (w.keys = 1 OR l.objid = 0))
+     ORDER BY 1;
+$$;
+
+
 -- Returns the next 8 copies to read after the id "after", in the order of
 -- ids; skips copies known to be damaged (xet.heal_next()).  For a row without
 -- a digest, ends_sha256 is the SHA-256 of its stored_ends, which the copy must

@@ -44,7 +44,6 @@ my %o = Test::Xet::Table::hub('xet_auth off;', <<'EOF_CONF');
         }
 
         location = /metrics { xet_metrics; }
-        location = /status { xet_status; }
 EOF_CONF
 
 $o{http} .= ' log_format audit escape=none $xet_audit;'
@@ -198,8 +197,6 @@ ok(wait_for(30, sub { metric('xet_hub_metadata_bytes') == $all }),
 	'metadata of all repos is a metric');
 $t->sql('ANALYZE xet.hub_paths, xet.hub_commits, xet.hub_refs');
 ok(wait_for(30, sub { metric('xet_hub_rows') >= 3000 }), 'and so are the rows');
-like($t->get('/status?format=json')->json()->{text}{metadata},
-	qr/^[\d.]+ [kM]B/, 'on the status page');
 is(commit('other', empty('a/b/c'))->{status}, 200, 'three rows more');
 
 my $three = usage('other') - $used;

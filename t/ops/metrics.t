@@ -394,7 +394,7 @@ is(metrics($alone)->{xet_workers}, 1, 'nothing else at all');
 # configurations
 
 for my $good ('xet_metrics;', 'xet_metrics json;', 'xet_status;',
-	'xet_status repos;')
+	'xet_status repos;', 'xet_status page=/x repos;')
 {
 	my ($ok, $out) = $alone->config_test(undef,
 		locations => "location = /m { $good }");
@@ -409,6 +409,8 @@ for (
 	[ 'xet_metrics "";', qr/invalid parameter ""/ ],
 	[ 'xet_metrics; xet_status;', qr/is duplicate/ ],
 	[ 'xet_status files;', qr/invalid parameter "files"/ ],
+	[ 'xet_status page=x;', qr/invalid parameter "page=x"/ ],
+	[ 'xet_metrics page=/x;', qr/invalid parameter "page=\/x"/ ],
 	[ 'xet_status "";', qr/invalid parameter ""/ ]
 ) {
 	my ($ok, $out) = $alone->config_test(undef,

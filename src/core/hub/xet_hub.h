@@ -541,36 +541,6 @@ xet_status_t xet_hub_card_check(const uint8_t *text, size_t len,
 
 
 /*
- * xet_hub_html.c: values in HTML.
- */
-
-/*
- * Writes markup with escaped values:
- *
- *     %t  text                           size_t, const uint8_t *
- *     %n  1,234,567                      uint64_t
- *     %b  bytes, as 1.2 MB               uint64_t
- *     %%  a percent sign
- *
- * A value never adds an unescaped "<", ">", "&" or quotation mark, and is
- * always written as valid UTF-8.  The format must quote all attributes.
- */
-void xet_hub_html(xet_buf_t *b, const char *format, ...);
-
-/* Writes text like the %t of xet_hub_html(). */
-void xet_hub_html_text(xet_buf_t *b, const uint8_t *text, size_t len);
-
-#define XET_HUB_HTML_NUMBER  32        /* size of the buffer at p, bytes */
-
-/*
- * Write a number like the %n and %b of xet_hub_html(), but without markup;
- * return the end of the written text.
- */
-uint8_t *xet_hub_html_number(uint8_t *p, uint64_t v);
-uint8_t *xet_hub_html_size(uint8_t *p, uint64_t v);
-
-
-/*
  * xet_hub_tree.c: entries of a tree, or of a list of paths, as JSON.
  */
 

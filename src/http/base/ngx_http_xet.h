@@ -120,14 +120,14 @@ typedef enum {
     ((xlcf)->hub || (xlcf)->error == NGX_HTTP_XET_ERROR_HUB)
 
 
-/* The kind of page that xet_metrics or xet_status serves in a location. */
+/* What xet_metrics or xet_status serves in a location. */
 
 typedef enum {
     NGX_HTTP_XET_MONITOR_OFF = 0,
     NGX_HTTP_XET_MONITOR_PROMETHEUS,
     NGX_HTTP_XET_MONITOR_JSON,
     NGX_HTTP_XET_MONITOR_STATUS,
-    NGX_HTTP_XET_MONITOR_REPOS                 /* status page with repos */
+    NGX_HTTP_XET_MONITOR_REPOS                 /* status with repos */
 } ngx_http_xet_monitor_e;
 
 
@@ -269,6 +269,7 @@ typedef struct {
     ngx_int_t                  error;          /* NGX_HTTP_XET_ERROR_* */
     ngx_flag_t                 hub;
     ngx_int_t                  monitor;        /* NGX_HTTP_XET_MONITOR_* */
+    ngx_str_t                  monitor_page;   /* URI of the page, or empty */
     ngx_uint_t                 repos;          /* "xet_access repo" applies */
 
     ngx_uint_t                 tls;            /* NGX_HTTP_XET_TLS_* */
@@ -289,6 +290,7 @@ typedef struct {
     ngx_flag_t                 verify_body;
     ngx_http_xet_limit_t      *upload_limit;   /* NULL: no limit */
     ngx_uint_t                 serves;         /* server has API locations */
+    ngx_str_t                 *hub_at;         /* xet_hub_base of the server */
 } ngx_http_xet_loc_conf_t;
 
 
@@ -464,6 +466,9 @@ void ngx_http_xet_header_remove(ngx_http_request_t *r, const char *name);
  */
 ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
     const char *name, ngx_uint_t n);
+
+/* Returns whether the client accepts HTML. */
+ngx_uint_t ngx_http_xet_browser(ngx_http_request_t *r);
 
 
 /* ngx_http_xet_error.c: sends errors as JSON, and logs them. */

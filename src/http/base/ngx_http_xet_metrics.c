@@ -20,7 +20,7 @@
  *
  * Readers take no lock: a cell is a word, which is read and written atomically
  * on 64-bit machines.  The zone's mutex is locked when a worker starts, and to
- * use the memory that ngx_http_xet_metrics_room() returns.
+ * use the memory that ngx_http_xet_metrics_room() and _history() return.
  */
 
 #include "ngx_http_xet.h"
@@ -41,6 +41,7 @@ typedef struct {
     ngx_http_xet_block_t  *blocks[NGX_MAX_PROCESSES];
     uint64_t               gauges[NGX_HTTP_XET_CELLS];
     uint64_t               room[NGX_HTTP_XET_METRICS_ROOM / sizeof(uint64_t)];
+    xet_history_t          history;
 } ngx_http_xet_blocks_t;
 
 
@@ -383,17 +384,21 @@ ngx_http_xet_metrics_zone(ngx_conf_t *cf)
 }
 
 
-/* Returns a hash of the layout of the cells. */
+/* Returns a hash of the layout of the shared memory. */
 
 static ngx_uint_t
 ngx_http_xet_metrics_mark(void)
 {
+    size_t                        size;
     uint32_t                      crc;
     ngx_uint_t                    i, n;
     const char                   *value;
     const ngx_http_xet_metric_t  *m;
 
+    size = sizeof(ngx_http_xet_blocks_t);
+
     ngx_crc32_init(crc);
+    ngx_crc32_update(&crc, (u_char *) &size, sizeof(size_t));
 
     for (m = ngx_http_xet_metrics; m->name; m++) {
         ngx_crc32_update(&crc, (u_char *) m->name, ngx_strlen(m->name) + 1);
@@ -423,6 +428,7 @@ static ngx_int_t
 ngx_http_xet_metrics_init_zone(ngx_shm_zone_t *zone, void *data)
 {
     ngx_slab_pool_t        *shpool;
+    xet_history_sample_t    start;
     ngx_http_xet_blocks_t  *blocks;
 
     shpool = (ngx_slab_pool_t *) zone->shm.addr;
@@ -433,8 +439,12 @@ ngx_http_xet_metrics_init_zone(ngx_shm_zone_t *zone, void *data)
             return NGX_ERROR;
         }
 
-        blocks->gauges[NGX_HTTP_XET_M_START_TIME] = ngx_http_xet_metrics_now()
-                                                    + 1;
+        ngx_memzero(&start, sizeof(xet_history_sample_t));
+        start.time = ngx_http_xet_metrics_now();
+
+        xet_history_add(&blocks->history, &start);
+
+        blocks->gauges[NGX_HTTP_XET_M_START_TIME] = start.time + 1;
         shpool->data = blocks;
     }
 
@@ -476,6 +486,22 @@ ngx_http_xet_metrics_room(ngx_shmtx_t **mutex)
     *mutex = &ngx_http_xet_shpool->mutex;
 
     return blocks->room;
+}
+
+
+xet_history_t *
+ngx_http_xet_metrics_history(ngx_shmtx_t **mutex)
+{
+    ngx_http_xet_blocks_t  *blocks;
+
+    blocks = ngx_http_xet_metrics_blocks();
+    if (blocks == NULL) {
+        return NULL;
+    }
+
+    *mutex = &ngx_http_xet_shpool->mutex;
+
+    return &blocks->history;
 }
 
 

@@ -10,6 +10,8 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
+#include "xet_base.h"
+
 
 /* The labels, and the maximum number of values of each label. */
 
@@ -260,6 +262,12 @@ void ngx_http_xet_metrics_read(uint64_t *cells);
 #define NGX_HTTP_XET_METRICS_ROOM  16384
 
 void *ngx_http_xet_metrics_room(ngx_shmtx_t **mutex);
+
+/*
+ * Returns the history of the server in the shared memory, and sets *mutex like
+ * ngx_http_xet_metrics_room().  Returns NULL if metrics are not shared.
+ */
+xet_history_t *ngx_http_xet_metrics_history(ngx_shmtx_t **mutex);
 
 /* Returns the n-th value of a label, or NULL if the label has fewer values. */
 const char *ngx_http_xet_metrics_value(ngx_http_xet_label_e label,

@@ -109,6 +109,19 @@ ngx_http_xet_header_find(ngx_list_t *headers, const char *name, ngx_uint_t n)
 }
 
 
+ngx_uint_t
+ngx_http_xet_browser(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_xet_header_find(&r->headers_in.headers, "Accept", 0);
+
+    return h && ngx_strlcasestrn(h->value.data, h->value.data + h->value.len,
+                                 (u_char *) "text/html",
+                                 sizeof("text/html") - 2);
+}
+
+
 ngx_int_t
 ngx_http_xet_break_off(ngx_http_request_t *r)
 {

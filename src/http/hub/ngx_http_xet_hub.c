@@ -608,7 +608,7 @@ ngx_http_xet_hub_unknown(ngx_http_request_t *r,
 
     page = (right == NGX_HTTP_XET_READS
             && ngx_http_xet_hub_get(r)->match->people
-            && ngx_http_xet_hub_browser(r));
+            && ngx_http_xet_browser(r));
 
     if (status == XET_TOKEN_MISSING && ngx_http_xet_hub_registry(r)) {
         return ngx_http_xet_hub_registry_deny(r);

@@ -303,9 +303,6 @@ u_char *ngx_http_xet_hub_cursor_put(ngx_http_request_t *r, u_char *p,
 ngx_int_t ngx_http_xet_hub_arg(ngx_http_request_t *r, const char *name,
     ngx_str_t *value);
 
-/* Returns whether the client accepts HTML. */
-ngx_uint_t ngx_http_xet_hub_browser(ngx_http_request_t *r);
-
 /* Returns whether an argument is "true" or "1". */
 ngx_uint_t ngx_http_xet_hub_flag(ngx_http_request_t *r, const char *name);
 

@@ -47,16 +47,3 @@ ngx_http_xet_hub_flag(ngx_http_request_t *r, const char *name)
                 && ngx_strncasecmp(value.data, (u_char *) "true", 4) == 0)
                || (value.len == 1 && value.data[0] == '1'));
 }
-
-
-ngx_uint_t
-ngx_http_xet_hub_browser(ngx_http_request_t *r)
-{
-    ngx_table_elt_t  *h;
-
-    h = ngx_http_xet_header_find(&r->headers_in.headers, "Accept", 0);
-
-    return h && ngx_strlcasestrn(h->value.data, h->value.data + h->value.len,
-                                 (u_char *) "text/html",
-                                 sizeof("text/html") - 2);
-}

@@ -36,7 +36,7 @@ ngx_http_xet_hub_page_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (!ngx_http_xet_hub_browser(r)) {
+    if (!ngx_http_xet_browser(r)) {
         return ngx_http_xet_hub_page_text(r, hub);
     }
 

@@ -182,6 +182,8 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
      *     conf->urls = NULL;
      *     conf->tls_value = NULL;
      *     conf->serves = 0;
+     *     conf->hub_at = NULL;
+     *     conf->monitor_page = { 0, NULL };
      */
 
 #define XET_DIRECTIVE(name, contexts, kind, member, value, post)              \
@@ -284,12 +286,21 @@ ngx_http_xet_conf_merge_content(ngx_conf_t *cf,
                               ngx_http_xet_hub_handler);
     ngx_http_xet_conf_inherit(clcf, &conf->monitor, prev->monitor,
                               ngx_http_xet_monitor_handler);
+
+    if (conf->monitor_page.data == NULL) {
+        conf->monitor_page = prev->monitor_page;
+    }
+
     ngx_http_xet_conf_inherit(clcf, &conf->error, prev->error, NULL);
 
     if (conf->api || conf->mint || conf->hub) {
         cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
         server = cscf->ctx->loc_conf[ngx_http_xet_module.ctx_index];
         server->serves = 1;
+
+        if (conf->hub) {
+            server->hub_at = &conf->hub_base;
+        }
     }
 }
 

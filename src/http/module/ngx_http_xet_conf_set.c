@@ -221,7 +221,7 @@ ngx_http_xet_conf_handler(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* xet_metrics [prometheus|json];  xet_status [repos]; */
+/* xet_metrics [prometheus|json];  xet_status [repos] [page=uri]; */
 
 char *
 ngx_http_xet_conf_monitor(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -229,6 +229,7 @@ ngx_http_xet_conf_monitor(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_xet_loc_conf_t *xlcf = conf;
 
     ngx_str_t                 *value;
+    ngx_uint_t                 i, status;
     ngx_conf_enum_t           *e;
     ngx_http_core_loc_conf_t  *clcf;
     ngx_http_xet_main_conf_t  *xmcf;
@@ -237,25 +238,35 @@ ngx_http_xet_conf_monitor(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is duplicate";
     }
 
-    /* the first row is the default for a directive without an argument */
+    /* the first row is the default for a directive without a form */
 
     e = cmd->post;
     value = cf->args->elts;
+    status = (ngx_strcmp(value[0].data, "xet_status") == 0);
+    xlcf->monitor = e->value;
 
-    if (cf->args->nelts == 2) {
+    for (i = 1; i < cf->args->nelts; i++) {
 
-        while (e->name.data && ngx_strcmp(e->name.data, value[1].data) != 0) {
-            e++;
+        if (status && ngx_strncmp(value[i].data, "page=/", 6) == 0) {
+            xlcf->monitor_page.data = value[i].data + 5;
+            xlcf->monitor_page.len = value[i].len - 5;
+            continue;
+        }
+
+        for (e = cmd->post; e->name.data; e++) {
+            if (ngx_strcmp(e->name.data, value[i].data) == 0) {
+                break;
+            }
         }
 
         if (e->name.len == 0) {
-            return ngx_http_xet_param_invalid(cf, &value[1],
-                       ngx_strcmp(value[0].data, "xet_status") == 0
-                       ? "\"repos\"" : "\"prometheus\" or \"json\"");
+            return ngx_http_xet_param_invalid(cf, &value[i],
+                       status ? "\"repos\" or \"page=/uri\""
+                              : "\"prometheus\" or \"json\"");
         }
-    }
 
-    xlcf->monitor = e->value;
+        xlcf->monitor = e->value;
+    }
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
     xmcf->monitor = 1;

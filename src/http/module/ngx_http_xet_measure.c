@@ -1,7 +1,8 @@
 
 /*
  * Updates the metrics at the end of each request; and once a second, sets the
- * gauges for the pools and jobs of the worker.
+ * gauges for the pools and jobs of the worker, and takes the samples of the
+ * history.
  */
 
 #include "ngx_http_xet.h"
@@ -140,6 +141,7 @@ static void
 ngx_http_xet_measure_timer(ngx_event_t *ev)
 {
     ngx_http_xet_monitor_levels();
+    ngx_http_xet_history_tick();
 
     ngx_add_timer(ev, NGX_HTTP_XET_MEASURE_INTERVAL);
 }

@@ -317,7 +317,7 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       &ngx_http_xet_metrics_forms },
 
     { ngx_string("xet_status"),
-      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE12,
       ngx_http_xet_conf_monitor,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,

@@ -64,6 +64,11 @@ ngx_http_xet_monitor_handler(ngx_http_request_t *r)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     ngx_http_xet_monitor_ask(xlcf->monitor == NGX_HTTP_XET_MONITOR_REPOS);
+
+    if (xlcf->monitor >= NGX_HTTP_XET_MONITOR_STATUS) {
+        ngx_http_xet_jobs_ask();
+    }
+
     ngx_http_xet_monitor_levels();
     ngx_http_xet_metrics_read(cells);
 

@@ -41,15 +41,6 @@
 #define NGX_HTTP_XET_FIGURES_END       NGX_MAX_OFF_T_VALUE
 
 
-/* Determines when to send the next query, and which result is expected. */
-
-typedef struct {
-    uint64_t                   asked;          /* time of the last query, ms */
-    uintptr_t                  ticket;         /* number of the last query */
-    uint64_t                   waiting;        /* a result is expected */
-} ngx_http_xet_due_t;
-
-
 typedef struct {
     ngx_http_xet_repo_size_t   repo[NGX_HTTP_XET_TOP];   /* largest first */
     ngx_uint_t                 n;
@@ -69,6 +60,8 @@ typedef struct {
     ngx_http_xet_repo_size_t    open;          /* repo being counted */
     ngx_http_xet_top_t          top;           /* repos of the current walk */
     ngx_http_xet_top_t          last;          /* repos of last complete walk */
+
+    ngx_http_xet_jobs_t         jobs;
 } ngx_http_xet_walk_t;
 
 
@@ -79,9 +72,6 @@ typedef char  ngx_http_xet_walk_fits_t[
 static void ngx_http_xet_monitor_ping(ngx_http_xet_walk_t *walk,
     ngx_shmtx_t *mutex);
 static void ngx_http_xet_monitor_alive(ngx_int_t rc);
-static uintptr_t ngx_http_xet_monitor_due(ngx_http_xet_due_t *due);
-static ngx_uint_t ngx_http_xet_monitor_taken(ngx_http_xet_due_t *due,
-    void *ticket);
 static void ngx_http_xet_monitor_walk(ngx_http_xet_walk_t *walk,
     ngx_shmtx_t *mutex);
 static void ngx_http_xet_monitor_answer(void *data, ngx_http_xet_ask_t *ask,
@@ -125,12 +115,18 @@ ngx_http_xet_monitor_ask(ngx_uint_t repos)
 }
 
 
-/*
- * Returns a ticket for the next query, or 0 if the interval has not passed, or
- * if statements are already waiting for PostgreSQL.
- */
+ngx_http_xet_jobs_t *
+ngx_http_xet_monitor_jobs(ngx_shmtx_t **mutex)
+{
+    ngx_http_xet_walk_t  *walk;
 
-static uintptr_t
+    walk = ngx_http_xet_metrics_room(mutex);
+
+    return walk ? &walk->jobs : NULL;
+}
+
+
+uintptr_t
 ngx_http_xet_monitor_due(ngx_http_xet_due_t *due)
 {
     uint64_t  now;
@@ -150,9 +146,7 @@ ngx_http_xet_monitor_due(ngx_http_xet_due_t *due)
 }
 
 
-/* Returns whether a result has the expected ticket. */
-
-static ngx_uint_t
+ngx_uint_t
 ngx_http_xet_monitor_taken(ngx_http_xet_due_t *due, void *ticket)
 {
     if (!due->waiting || due->ticket != (uintptr_t) ticket) {
