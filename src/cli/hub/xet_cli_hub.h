@@ -174,6 +174,13 @@ int xet_cli_hub_tree(const xet_cli_hub_t *hub, const char *path, int deep,
     int dates, xet_cli_hub_entry_pt handler, void *ctx);
 
 /*
+ * Begins the progress bar of a folder of the repository.  If a progress bar is
+ * shown, first lists the folder, for the number of files and bytes.  name must
+ * stay valid.  Returns XET_CLI_OK, or an exit code after printing the error.
+ */
+int xet_cli_hub_progress(const xet_cli_hub_t *hub, const char *name);
+
+/*
  * Lists the file or the folder hub->path, and all subfolders if deep is set.
  * *n is a counter that the handler increments for each accepted entry.  If no
  * entry was accepted, hub->path is reported as not found.
@@ -228,6 +235,8 @@ typedef struct {
     unsigned              part;
     uint64_t              began;       /* time of the first operation, in ms */
     char                  oid[XET_HUB_OID_LEN + 1];
+    xet_cli_total_t         sum;
+    unsigned              many:1;      /* of a folder, not of a single file */
 } xet_cli_hub_commit_t;
 
 

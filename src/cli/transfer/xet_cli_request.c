@@ -489,6 +489,10 @@ xet_cli_request_write(xet_net_request_t *net, const char *data, size_t n)
 
     kind = net->status / 100;
 
+    if (kind == 2) {
+        xet_cli_http_shown(r->http, r);
+    }
+
     if (r->write && kind == 2) {
         r->refused = (r->write(r, (const uint8_t *) data, n) != 0);
 
