@@ -382,8 +382,8 @@ int xet_cli_progress_retry(const char *text);
 
 
 /*
- * The result of a folder.  xet_cli_total_print() prints one line, such as "NAME:
- * 2,000 files, 84.1 MB, 61.2 MB new, 5.6 s", followed by more and a line
+ * The result of a folder.  xet_cli_total_print() prints one line, such as
+ * "NAME: 2,000 files, 84.1 MB, 61.2 MB new, 5.6 s", followed by more and a line
  * break.  name and moved ("new") may be NULL.
  */
 

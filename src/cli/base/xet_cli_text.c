@@ -1,8 +1,5 @@
 
-/*
- * Escapes untrusted strings for a terminal, formats hashes, numbers and sizes,
- * and prints the result of a folder.
- */
+/* Escapes untrusted strings for a terminal; formats hashes and numbers. */
 
 
 #include <inttypes.h>
@@ -255,54 +252,4 @@ xet_cli_text_part(char *text, size_t size, uint64_t bytes, uint64_t total)
     }
 
     return text;
-}
-
-
-void
-xet_cli_total_begin(xet_cli_total_t *sum)
-{
-    memset(sum, 0, sizeof(xet_cli_total_t));
-
-    sum->began = xet_cli_now();
-}
-
-
-void
-xet_cli_total_add(xet_cli_total_t *sum, uint64_t size, uint64_t moved)
-{
-    sum->files++;
-    sum->bytes += size;
-    sum->moved += moved;
-}
-
-
-int
-xet_cli_total_print(const xet_cli_total_t *sum, const char *name,
-    const char *moved, const char *more)
-{
-    char    files[32], bytes[24], new[24];
-    double  seconds;
-
-    seconds = (double) (xet_cli_now() - sum->began) / 1000;
-
-    xet_cli_progress_clear();
-
-    if (name) {
-        xet_cli_text_print(stdout, name);
-        fputs(": ", stdout);
-    }
-
-    printf("%s file%s, %s",
-           xet_cli_text_count(files, sizeof(files), sum->files),
-           (sum->files == 1) ? "" : "s",
-           xet_cli_text_size(bytes, sizeof(bytes), sum->bytes));
-
-    if (moved) {
-        printf(", %s %s", xet_cli_text_size(new, sizeof(new), sum->moved),
-               moved);
-    }
-
-    printf(", %.1f s%s\n", seconds, more);
-
-    return xet_cli_flush();
 }

@@ -63,6 +63,9 @@ typedef struct {
  */
 int xet_cli_hub_is(const xet_cli_args_t *args, const char *operand);
 
+/* Returns whether --hub or HF_ENDPOINT names a Hub. */
+int xet_cli_hub_known(const xet_cli_args_t *args);
+
 /*
  * Checks the options for an operand that is not a Hub name: --revision and
  * --type are not allowed.  Returns XET_CLI_OK, or XET_CLI_USAGE after printing
@@ -71,7 +74,8 @@ int xet_cli_hub_is(const xet_cli_args_t *args, const char *operand);
 int xet_cli_hub_unnamed(const xet_cli_args_t *args, const char *operand);
 
 /*
- * Zeroes *hub, and initializes it from an operand and the options of the verb.
+ * Zeroes *hub, and initializes it from an operand, which may be NULL for the
+ * Hub itself, and the options of the verb.
  * Returns XET_CLI_OK, or an exit code after printing the error.  Call
  * xet_cli_hub_close() even after an error.
  */

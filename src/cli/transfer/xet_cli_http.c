@@ -451,22 +451,12 @@ xet_cli_http_show(xet_cli_http_t *h, const xet_cli_request_t *r)
 }
 
 
-void
-xet_cli_http_shown(xet_cli_http_t *h, const xet_cli_request_t *r)
-{
-    if (h->shown == r) {
-        h->shown = NULL;
-        (void) xet_cli_progress_retry(NULL);
-    }
-}
-
-
 static void
 xet_cli_http_finish(xet_cli_http_t *h, xet_cli_request_t *r)
 {
     h->active--;
 
-    xet_cli_http_shown(h, r);
+    xet_cli_request_shown(r);
 
     if (r->status >= 200 && r->status < 400) {
         h->noted_retry = 0;

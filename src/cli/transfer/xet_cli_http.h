@@ -269,7 +269,7 @@ int xet_cli_request_start(xet_cli_request_t *r);
 int xet_cli_request_redirect(xet_cli_request_t *r);
 
 /* Removes the retry of a request from the progress bar. */
-void xet_cli_http_shown(xet_cli_http_t *h, const xet_cli_request_t *r);
+void xet_cli_request_shown(const xet_cli_request_t *r);
 
 /* Forgets the redirections: the next attempt uses the first URL. */
 void xet_cli_request_origin(xet_cli_request_t *r);
