@@ -101,7 +101,7 @@ like(cli('get', '-r', '-v', '-o', 'out', 'manifest')->{out},
 	'get -v: a line for each file');
 
 like(cli('put', '-r', 'in', 'me/model')->{out},
-	qr/\Ame\/model: 401 files, \Q$total\E, \S+ [kM]?B new, $time, 0 unchanged, /,
+	qr/\Ame\/model: 401 files, \Q$total\E, \S+ [kM]?B new, $time, 0 unch/,
 	'put to a Hub: one line');
 like(cli('put', '-r', 'in', 'me/model')->{out},
 	qr/\Ame\/model: 0 files, 0 B, 0 B new, $time, 401 unchanged\n\z/,
@@ -171,8 +171,8 @@ SKIP: {
 
 	($lines) = terminal(100, {}, 'put', '--endpoint',
 		'http://127.0.0.1:1/api', '--retries', 1, 'in/large');
-	isnt(scalar(grep { /  retrying \(Couldn't connect to server\), 1 of 1$/ }
-		@$lines), 0, 'a retry: without a server') or diag("@$lines");
+	isnt(scalar(grep { /  retrying \(Couldn't connect to server\), 1 of 1$/
+		} @$lines), 0, 'a retry: without a server') or diag("@$lines");
 
 	# a server that recovers
 
@@ -191,7 +191,8 @@ SKIP: {
 	($lines, $rest) = terminal(100, {}, 'put', 'more');
 	waitpid($pid, 0);
 
-	isnt(scalar(grep { /retrying/ } @$lines), 0, 'a server recovers: a retry');
+	isnt(scalar(grep { /retrying/ } @$lines), 0,
+		'a server recovers: a retry');
 	unlike($lines->[-1], qr/retrying/, 'a server recovers: it is removed');
 	like($rest, qr/\Amore\n/, 'a server recovers: the result');
 }
@@ -212,7 +213,8 @@ sub terminal {
 	my ($columns, $env, @args) = @_;
 
 	my %env = (TERM => 'xterm', HF_ENDPOINT => $t->url(''), XET_TOKEN => '',
-		XET_ENDPOINT => $t->url('/plain'), XDG_CACHE_HOME => "$dir/cache",
+		XET_ENDPOINT => $t->url('/plain'),
+		XDG_CACHE_HOME => "$dir/cache",
 		%$env);
 
 	local @ENV{keys %env} = values %env;
