@@ -147,6 +147,20 @@ AS $$
 $$;
 
 
+-- Returns whether the Hub repo of a name in xet.repos is private; NULL for the
+-- name of another repo.
+
+CREATE FUNCTION xet.hub_private(store text)
+    RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT h.private
+      FROM xet.hub_repos h
+     WHERE h.store = CASE WHEN $1 ~ '^_hub/[0-9]{1,18}$'
+                          THEN substr($1, 6)::bigint END;
+$$;
+
+
 -- Returns the bytes of metadata of Hub repos, with the subjects whose
 -- transactions wrote the metadata: one row per commit, per reference and per
 -- path of a bucket.

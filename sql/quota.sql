@@ -386,7 +386,7 @@ AS $$
                int8send(r.id) AS key
           FROM xet.repos r
         UNION ALL
-        SELECT 'subject', coalesce(q.name, encode(u.owner, 'hex')),
+        SELECT 'subject', coalesce(q.name, w.who, encode(u.owner, 'hex')),
                coalesce(q.owner, u.owner), u.owner
           FROM (SELECT DISTINCT u.owner FROM xet.usage u
                  WHERE length(u.owner) = 32) u
@@ -396,6 +396,8 @@ AS $$
                        FROM xet.quotas q
                       WHERE q.kind = 'subject' AND q.owner <> '') q
             ON q.key = u.owner
+          LEFT JOIN (SELECT DISTINCT c.who FROM xet.hub_commits c) w
+            ON sha256('\x00' || convert_to(w.who, 'UTF8')) = u.owner
     )
     SELECT o.kind, o.name, u.stored, u.logical, u.files, q.stored, q.logical,
            u.metadata, q.metadata

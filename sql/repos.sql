@@ -179,12 +179,14 @@ END;
 $$;
 
 
+-- Lists the repos.  A repo of the Hub has its visibility in xet.hub_repos.
+
 CREATE FUNCTION xet.repo_list()
     RETURNS TABLE (name text, public boolean, files bigint, bytes bigint)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-    SELECT r.name, r.public, count(f.id),
-           coalesce(sum(f.size), 0)::bigint
+    SELECT r.name, coalesce(NOT xet.hub_private(r.name), r.public),
+           count(f.id), coalesce(sum(f.size), 0)::bigint
       FROM xet.repos r
       LEFT JOIN xet.repo_files rf ON rf.repo_id = r.id
       LEFT JOIN xet.files f ON f.id = rf.file_id

@@ -175,7 +175,8 @@ is(xet(undef, { %pg }, 'ls', '--repo', 'b/b', '--json')->{json}[0]{hash},
 	$other, 'ls --repo');
 fails(1, qr/^xet: c\/c: no such repository$/, 'ls --repo', { %pg }, 'ls',
 	'--repo', 'c/c');
-fails(2, qr/set --postgres or XET_POSTGRES$/, 'no database', 'ls');
+fails(2, qr/for a Hub set --hub .* a database set --postgres or XET_POSTGRES$/,
+	'neither a Hub nor a database', 'ls');
 
 $r = repo('ls', '--json');
 is_deeply([ map { [ @{$_}{qw/ repo public files bytes /} ] } @{ $r->{json} } ],

@@ -140,7 +140,8 @@ for my $verb (@verbs) {
 	my $text = xet(undef, $verb, '--help')->{out};
 
 	like($man, qr/^\.BI? "?$verb\b/m, "verb in the manual: $verb");
-	like($text, qr/\Ausage: xet $verb\b.*^  -h, --help.*^Examples:$/ms,
+	like($text,
+		qr/\Ausage: xet $verb\b.*^  -h, --help.*^Examples:\n  .*xet /ms,
 		"$verb --help");
 	unlike($text, qr/^(?!  xet ).{81}/m, "$verb --help: the width");
 	is(xet(undef, 'help', $verb)->{code}, 0, "help $verb");
@@ -156,6 +157,26 @@ is_deeply([ sort keys %man ], [ sort keys %help ], 'options in the manual');
 is(xet(undef, 'help', 'nothing')->{code}, 2, 'help for no verb');
 
 # --------------------------------------------------------------------------
+# topics
+
+my $topics = xet(undef, 'help', 'topics')->{out};
+my @topics = $topics =~ /^  (\w+) +\w/mg;
+
+is(join(' ', @topics), join(' ', slurp(root() . '/src/cli/base/topics.def')
+	=~ /^XET_CLI_TOPIC\("(\w+)"/mg), 'all topics');
+
+for my $topic (@topics) {
+	$r = xet(undef, 'help', $topic);
+	is($r->{code}, 0, "help $topic");
+	unlike($r->{out}, qr/^.{81}/m, "help $topic: the width");
+}
+
+like(xet(undef, 'help', 'environment')->{out}, qr/^  $_ /m,
+	"help environment: $_")
+	for $man =~ /^\.SH ENVIRONMENT\n(.*?)^\.SH/ms
+		? $1 =~ /^\.B (\w+)\n/mg : 'section';
+
+# --------------------------------------------------------------------------
 # completion
 
 is(complete('re'), "rebuild repo restore\n", 'completion: verbs');
@@ -165,6 +186,21 @@ is(complete('gc', '--'), "--dry-run --grace --json --postgres --help\n",
 is(complete('hash', 'x'), "\n", 'completion: files are left to the shell');
 like(run('completion', 'zsh'), qr/\A#compdef xet\n.*compdef _xet xet$/ms,
 	'completion: zsh');
+
+SKIP: {
+	skip 'no zsh', 1 if system('zsh -c : 2> /dev/null');
+
+	is(system("$xet completion zsh | zsh -n"), 0,
+		'completion: zsh reads it');
+}
+
+SKIP: {
+	skip 'no fish', 2 if system('fish -c : 2> /dev/null');
+
+	is(fish('xet mi'), 'migrate', 'completion: fish: verbs');
+	is(fish('xet gc --dr'), '--dry-run', 'completion: fish: options');
+}
+
 run('completion', 'nothing');
 is($? >> 8, 2, 'completion: of no shell');
 
@@ -181,6 +217,17 @@ sub run {
 sub verbs_of_the_table {
 	return sort(slurp(root() . '/src/cli/base/verbs.def')
 		=~ /^XET_CLI_VERB\("(\w+)"/mg);
+}
+
+# Returns the completions that fish offers for a line.
+
+sub fish {
+	my ($line) = @_;
+
+	spew("$dir/fish", "$xet completion fish | source\n"
+		. "complete -C '$line'\n");
+
+	return join(' ', split(/\n/, scalar `fish $dir/fish`));
 }
 
 # Returns the completions that bash offers for the last of these words after

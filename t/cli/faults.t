@@ -152,7 +152,7 @@ fails(4, qr/^xet: server: \S+: 503/, 'and does not take anything', 'put',
 	'--retries', 0, "$FindBin::Bin/cli.t");
 like(xet_wait(xet_start($t, 'put', '--retries', 2, "$FindBin::Bin/cli.t"))
 	->{err},
-	qr/^xet: server: 503, retry 2 of 2 in \d+ s\nxet: server: \S+: 503/,
+	qr/^xet: server: retrying \(503\), 2 of 2 in \d+ s\n.*server: \S+: 503/,
 	'and xet prints that it waits');
 unlink($t->dir() . '/busy');
 

@@ -189,7 +189,7 @@ my ($entry) = grep { ($_->{file} // '') eq 'large' }
 is($entry->{sha256}, sha256_hex($files{large}), 'put: SHA-256');
 
 $r = hub_xet({ env => { XET_POSTGRES => $t->conninfo() } }, 'repo', 'ls');
-like($r->{out}, qr!^private +\d+ +\d+ _hub/\d+ models/me/model$!m,
+like($r->{out}, qr!^public +\d+ +\d+ _hub/\d+ models/me/model$!m,
 	'repo ls: what it is called');
 
 $r = hub_xet('get', '--json', 'me/model');

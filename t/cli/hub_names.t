@@ -264,6 +264,20 @@ for my $verb (qw/ repo token usage /) {
 		"help: $verb");
 }
 
+# --------------------------------------------------------------------------
+# xet ls needs no database, and has the same visibility as xet repo ls
+
+$t->post('/api/repos/create', '{"name":"hidden","private":true}');
+
+my %hub = map { /^(\w+) +\S+ (\S+)$/ ? ($2 => $1) : () }
+	split(/\n/, hub_xet('ls')->{out});
+my %db = map { m!^(\w+) .* _hub/\d+ (?:models/)?(\S+)$! ? ($2 => $1) : () }
+	split(/\n/, db_xet('repo', 'ls')->{out});
+
+is_deeply(\%db, \%hub, 'ls and repo ls: the same repos and visibility');
+is($hub{'me/hidden'}, 'private', 'ls: a private repo');
+isnt(scalar(grep { $_ eq 'public' } values %hub), 0, 'ls: public repos');
+
 $t->done();
 
 # --------------------------------------------------------------------------

@@ -173,6 +173,8 @@ int xet_cli_no_memory(void);
       "model, dataset, space, bucket (default: model)")                       \
     X(URL, "url", "URL", 0,                                                   \
       "URL that issues tokens")                                               \
+    X(VERBOSE, "verbose", NULL, 'v',                                          \
+      "print a line for each file of a folder")                               \
     X(VERIFY, "verify", NULL, 0,                                              \
       "read and check a backup, and write nothing")
 
@@ -207,7 +209,8 @@ typedef struct {
 } xet_cli_args_t;
 
 
-#define xet_cli_quiet(args)  ((args)->value[XET_CLI_OPT_QUIET] != NULL)
+#define xet_cli_quiet(args)    ((args)->value[XET_CLI_OPT_QUIET] != NULL)
+#define xet_cli_verbose(args)  ((args)->value[XET_CLI_OPT_VERBOSE] != NULL)
 
 
 /*
@@ -321,14 +324,29 @@ int xet_cli_text_valid(const char *text, size_t len);
 
 
 /*
- * The progress bar: one line on the standard error, if the standard error is a
- * terminal and --quiet is not given.  A process has one progress bar.
+ * Numbers for people: "1,234"; "84.1 MB", in units of 1000; and for a part of
+ * a total "33.6/84.1 MB", without the total if that is 0.  Each returns text.
  */
+const char *xet_cli_text_count(char *text, size_t size, uint64_t n);
+const char *xet_cli_text_size(char *text, size_t size, uint64_t bytes);
+const char *xet_cli_text_part(char *text, size_t size, uint64_t bytes,
+    uint64_t total);
 
 
 /*
- * Begins a progress bar.  total is in bytes, 0 if unknown.  The name is not
- * copied and must stay valid.
+ * The progress bar: one line on the standard error, if the standard error is a
+ * terminal and --quiet is not given.  A process has one progress bar, for a
+ * file or for all files of a folder.
+ */
+
+
+/* Returns whether a progress bar would be shown. */
+int xet_cli_progress_wanted(int quiet);
+
+/*
+ * Begins a progress bar for a file.  total is in bytes, 0 if unknown.  The
+ * name is not copied and must stay valid.  Within the progress bar of a
+ * folder, begins the next file of the folder.
  */
 void xet_cli_progress_begin(int quiet, const char *name, uint64_t total);
 
@@ -345,6 +363,42 @@ void xet_cli_progress_total(uint64_t total);
 void xet_cli_progress_clear(void);
 
 void xet_cli_progress_end(void);
+
+/*
+ * One progress bar for all files of a folder; files and bytes are 0 if
+ * unknown.  xet_cli_progress_file() counts a file that is done, or that needs
+ * nothing.  xet_cli_progress_close() ends the progress bar.
+ */
+void xet_cli_progress_folder(int quiet, const char *name, uint64_t files,
+    uint64_t bytes);
+void xet_cli_progress_file(uint64_t size);
+void xet_cli_progress_close(void);
+
+/*
+ * Adds a text about a retry to the progress bar, or removes it if text is
+ * NULL.  Returns 0 if there is no progress bar.
+ */
+int xet_cli_progress_retry(const char *text);
+
+
+/*
+ * The result of a folder.  xet_cli_total_print() prints one line, such as
+ * "NAME: 2,000 files, 84.1 MB, 61.2 MB new, 5.6 s", followed by more and a line
+ * break.  name and moved ("new") may be NULL.
+ */
+
+typedef struct {
+    uint64_t  began;                   /* see xet_cli_now() */
+    uint64_t  files;
+    uint64_t  bytes;
+    uint64_t  moved;                   /* bytes that were sent or received */
+} xet_cli_total_t;
+
+
+void xet_cli_total_begin(xet_cli_total_t *sum);
+void xet_cli_total_add(xet_cli_total_t *sum, uint64_t size, uint64_t moved);
+int xet_cli_total_print(const xet_cli_total_t *sum, const char *name,
+    const char *moved, const char *more);
 
 /* Returns the time of a monotonic clock, in milliseconds. */
 uint64_t xet_cli_now(void);

@@ -51,6 +51,7 @@ xet_cli_json_end(xet_cli_json_t *o)
         return xet_cli_no_memory();
     }
 
+    xet_cli_progress_clear();
     xet_cli_text_json(stdout, (char *) text, len);
     putchar('\n');
 
@@ -80,6 +81,7 @@ xet_cli_print_members(int json, int flush, const xet_cli_out_t *m)
 
     for ( /* void */ ; m->kind != XET_CLI_OUT_END; m++) {
         if (m->tail) {
+            xet_cli_progress_clear();
             xet_cli_print_text(m);
         }
     }

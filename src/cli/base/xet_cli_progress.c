@@ -1,35 +1,92 @@
 
 /*
- * The progress bar of a transfer, on the standard error.
+ * The progress bar of a transfer, on the standard error:
+ *
+ *     model  12/2,000 files  [####......]  40%  33.6/84.1 MB  9.1 MB/s  0:05
+ *
+ * One line of the width of the terminal.  In a narrow terminal the least
+ * important parts are left out.  While a request waits for a retry, the line
+ * also has the reason.
  */
 
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "xet_cli.h"
 
 
-#define XET_CLI_PROGRESS_WIDTH  24
+#define XET_CLI_PROGRESS_PART     96   /* size of the text of a part */
+#define XET_CLI_PROGRESS_GAP      2    /* spaces between two parts */
+#define XET_CLI_PROGRESS_BAR_MIN  8
+#define XET_CLI_PROGRESS_BAR_MAX  26
+#define XET_CLI_PROGRESS_SAMPLES  8    /* seconds that the rate is taken of */
+
+
+/* The parts of the line from left to right. */
+
+typedef enum {
+    XET_CLI_PROGRESS_NAME = 0,
+    XET_CLI_PROGRESS_FILES,
+    XET_CLI_PROGRESS_BAR,
+    XET_CLI_PROGRESS_PERCENT,
+    XET_CLI_PROGRESS_BYTES,
+    XET_CLI_PROGRESS_RATE,
+    XET_CLI_PROGRESS_LEFT,
+    XET_CLI_PROGRESS_RETRY,
+    XET_CLI_PROGRESS_PARTS
+} xet_cli_progress_part_e;
+
+
+typedef struct {
+    char      text[XET_CLI_PROGRESS_PARTS][XET_CLI_PROGRESS_PART];
+    unsigned  width[XET_CLI_PROGRESS_PARTS];         /* 0: no such part */
+} xet_cli_progress_line_t;
+
+
+typedef struct {
+    uint64_t  time;                    /* ms */
+    uint64_t  done;                    /* bytes */
+} xet_cli_progress_sample_t;
 
 
 static struct {
-    const char  *name;
-    uint64_t     total;                /* bytes; 0: unknown */
-    uint64_t     start;                /* time of the start, ms */
-    uint64_t     first;                /* bytes done at the start */
-    uint64_t     drawn;                /* time of the last redraw, ms */
-    unsigned     active:1;             /* output is a terminal, no --quiet */
-    unsigned     begun:1;              /* first is set */
-    unsigned     shown:1;              /* the bar is on the terminal */
+    const char                 *name;
+    uint64_t                    total; /* bytes; 0: unknown */
+    uint64_t                    files; /* number of files; 0: unknown */
+    uint64_t                    base;  /* bytes of the files that are done */
+    uint64_t                    count; /* number of files that are done */
+    uint64_t                    file;  /* bytes done of the current file */
+    uint64_t                    drawn; /* time of the last redraw, ms */
+    xet_cli_progress_sample_t   samples[XET_CLI_PROGRESS_SAMPLES];
+    unsigned                    nsamples;
+    char                        retry[XET_CLI_PROGRESS_PART];
+
+    unsigned                    active:1;  /* the bar may be drawn */
+    unsigned                    folder:1;  /* one bar for many files */
+    unsigned                    shown:1;   /* the bar is on the terminal */
 } xet_cli_progress;
 
 
-static void xet_cli_progress_draw(uint64_t done, uint64_t now);
-static const char *xet_cli_progress_bytes(char *text, size_t size,
-    double bytes);
+static void xet_cli_progress_start(int quiet, const char *name,
+    uint64_t total);
+static void xet_cli_progress_redraw(int always);
+static void xet_cli_progress_sample(uint64_t done, uint64_t now);
+static double xet_cli_progress_rate(uint64_t done, uint64_t now);
+static void xet_cli_progress_parts(xet_cli_progress_line_t *l, uint64_t done,
+    double rate);
+static void xet_cli_progress_put(xet_cli_progress_line_t *l,
+    xet_cli_progress_part_e part, const char *text);
+static unsigned xet_cli_progress_fit(xet_cli_progress_line_t *l,
+    unsigned columns);
+static void xet_cli_progress_bar(xet_cli_progress_line_t *l, uint64_t done,
+    unsigned room);
+static unsigned xet_cli_progress_columns(void);
+static unsigned xet_cli_progress_width(const char *text);
 
 
 uint64_t
@@ -43,15 +100,49 @@ xet_cli_now(void)
 }
 
 
+int
+xet_cli_progress_wanted(int quiet)
+{
+    const char  *term;
+
+    term = getenv("TERM");
+
+    return !quiet && isatty(STDERR_FILENO)
+           && (term == NULL || strcmp(term, "dumb") != 0);
+}
+
+
 void
 xet_cli_progress_begin(int quiet, const char *name, uint64_t total)
+{
+    if (xet_cli_progress.folder) {
+        xet_cli_progress.file = 0;
+        return;
+    }
+
+    xet_cli_progress_start(quiet, name, total);
+}
+
+
+void
+xet_cli_progress_folder(int quiet, const char *name, uint64_t files,
+    uint64_t bytes)
+{
+    xet_cli_progress_start(quiet, name, bytes);
+
+    xet_cli_progress.folder = 1;
+    xet_cli_progress.files = files;
+}
+
+
+static void
+xet_cli_progress_start(int quiet, const char *name, uint64_t total)
 {
     memset(&xet_cli_progress, 0, sizeof(xet_cli_progress));
 
     xet_cli_progress.name = name;
     xet_cli_progress.total = total;
-    xet_cli_progress.start = xet_cli_now();
-    xet_cli_progress.active = !quiet && isatty(STDERR_FILENO);
+    xet_cli_progress.active = xet_cli_progress_wanted(quiet);
 }
 
 
@@ -65,73 +156,83 @@ xet_cli_progress_total(uint64_t total)
 void
 xet_cli_progress_set(uint64_t done)
 {
-    uint64_t  now;
+    xet_cli_progress.file = done;
+
+    xet_cli_progress_redraw(0);
+}
+
+
+void
+xet_cli_progress_file(uint64_t size)
+{
+    xet_cli_progress.file = 0;
+    xet_cli_progress.base += size;
+    xet_cli_progress.count++;
+
+    xet_cli_progress_redraw(0);
+}
+
+
+int
+xet_cli_progress_retry(const char *text)
+{
+    if (!xet_cli_progress.active) {
+        return 0;
+    }
+
+    snprintf(xet_cli_progress.retry, sizeof(xet_cli_progress.retry), "%s",
+             text ? text : "");
+
+    xet_cli_progress_redraw(1);
+
+    return 1;
+}
+
+
+static void
+xet_cli_progress_redraw(int always)
+{
+    unsigned                  i, columns, width;
+    uint64_t                  now, done;
+    xet_cli_progress_line_t   l;
 
     if (!xet_cli_progress.active) {
         return;
     }
 
-    if (!xet_cli_progress.begun) {
-        xet_cli_progress.begun = 1;
-        xet_cli_progress.first = done;
-    }
-
     now = xet_cli_now();
 
-    if (now - xet_cli_progress.drawn < 100) {
+    if (!always && now - xet_cli_progress.drawn < 100) {
         return;
     }
 
     xet_cli_progress.drawn = now;
 
-    xet_cli_progress_draw(done, now);
-}
+    done = xet_cli_progress.base + xet_cli_progress.file;
 
+    xet_cli_progress_sample(done, now);
+    xet_cli_progress_parts(&l, done, xet_cli_progress_rate(done, now));
 
-static void
-xet_cli_progress_draw(uint64_t done, uint64_t now)
-{
-    char      bar[XET_CLI_PROGRESS_WIDTH + 1], name[25], a[24], b[24];
-    double    rate;
-    unsigned  n;
-    uint64_t  total, ms;
+    /* in the last column some terminals begin the next line */
 
-    total = xet_cli_progress.total;
-    ms = now - xet_cli_progress.start;
+    columns = xet_cli_progress_columns() - 1;
+    width = xet_cli_progress_fit(&l, columns);
 
-    rate = ms ? (double) (done - xet_cli_progress.first) * 1000 / (double) ms
-              : 0;
-
-    n = total ? (unsigned) ((double) done / (double) total
-                            * XET_CLI_PROGRESS_WIDTH)
-              : 0;
-
-    if (n > XET_CLI_PROGRESS_WIDTH) {
-        n = XET_CLI_PROGRESS_WIDTH;
+    if (xet_cli_progress.total) {
+        xet_cli_progress_bar(&l, done, columns - width);
     }
 
-    memset(bar, '.', sizeof(bar) - 1);
-    memset(bar, '#', n);
-    bar[sizeof(bar) - 1] = '\0';
+    fputs("\r\033[K", stderr);
 
-    xet_cli_text_escape(name, sizeof(name), xet_cli_progress.name,
-                        strlen(xet_cli_progress.name));
+    width = 0;
 
-    fprintf(stderr, "\r\033[K%s ", name);
+    for (i = 0; i < XET_CLI_PROGRESS_PARTS; i++) {
 
-    if (total) {
-        fprintf(stderr, "[%s] %3u%% ", bar,
-                (unsigned) ((double) done / (double) total * 100));
-    }
-
-    fprintf(stderr, "%s %s/s",
-            xet_cli_progress_bytes(a, sizeof(a), (double) done),
-            xet_cli_progress_bytes(b, sizeof(b), rate));
-
-    if (total > done && rate > 0) {
-        ms = (uint64_t) ((double) (total - done) / rate);
-        fprintf(stderr, " %llu:%02llu", (unsigned long long) (ms / 60),
-                (unsigned long long) (ms % 60));
+        if (l.width[i]) {
+            fprintf(stderr, "%*s%s", width ? XET_CLI_PROGRESS_GAP : 0, "",
+                    l.text[i]);
+            width = 1;
+        }
     }
 
     fflush(stderr);
@@ -140,11 +241,245 @@ xet_cli_progress_draw(uint64_t done, uint64_t now)
 }
 
 
+/* Records a sample a second, for the rate. */
+
+static void
+xet_cli_progress_sample(uint64_t done, uint64_t now)
+{
+    unsigned                    n;
+    xet_cli_progress_sample_t  *s;
+
+    s = xet_cli_progress.samples;
+    n = xet_cli_progress.nsamples;
+
+    if (n && now - s[n - 1].time < 1000) {
+        return;
+    }
+
+    if (n == XET_CLI_PROGRESS_SAMPLES) {
+        n--;
+        memmove(s, s + 1, n * sizeof(xet_cli_progress_sample_t));
+    }
+
+    s[n].time = now;
+    s[n].done = done;
+
+    xet_cli_progress.nsamples = n + 1;
+}
+
+
+/* Returns the rate of the last seconds, in bytes a second. */
+
+static double
+xet_cli_progress_rate(uint64_t done, uint64_t now)
+{
+    const xet_cli_progress_sample_t  *first;
+
+    first = xet_cli_progress.samples;
+
+    return (now > first->time && done > first->done)
+           ? (double) (done - first->done) * 1000 / (double) (now - first->time)
+           : 0;
+}
+
+
+static void
+xet_cli_progress_parts(xet_cli_progress_line_t *l, uint64_t done, double rate)
+{
+    char      text[XET_CLI_PROGRESS_PART], a[24], b[24];
+    uint64_t  total, s;
+
+    memset(l, 0, sizeof(xet_cli_progress_line_t));
+
+    total = xet_cli_progress.total;
+
+    xet_cli_text_escape(text, 25, xet_cli_progress.name,
+                        strlen(xet_cli_progress.name));
+    xet_cli_progress_put(l, XET_CLI_PROGRESS_NAME, text);
+
+    if (xet_cli_progress.folder) {
+        snprintf(text, sizeof(text), "%s%s%s files",
+                 xet_cli_text_count(a, sizeof(a), xet_cli_progress.count),
+                 xet_cli_progress.files ? "/" : "",
+                 xet_cli_progress.files
+                 ? xet_cli_text_count(b, sizeof(b), xet_cli_progress.files)
+                 : "");
+        xet_cli_progress_put(l, XET_CLI_PROGRESS_FILES, text);
+    }
+
+    if (total) {
+        done = (done < total) ? done : total;
+
+        snprintf(text, sizeof(text), "%3u%%",
+                 (unsigned) ((double) done / (double) total * 100));
+        xet_cli_progress_put(l, XET_CLI_PROGRESS_PERCENT, text);
+    }
+
+    xet_cli_progress_put(l, XET_CLI_PROGRESS_BYTES,
+                         xet_cli_text_part(text, sizeof(text), done, total));
+
+    snprintf(text, sizeof(text), "%s/s",
+             xet_cli_text_size(a, sizeof(a), (uint64_t) rate));
+    xet_cli_progress_put(l, XET_CLI_PROGRESS_RATE, text);
+
+    if (total > done && rate > 0) {
+        s = (uint64_t) ((double) (total - done) / rate);
+
+        if (s < 3600) {
+            snprintf(text, sizeof(text), "%u:%02u", (unsigned) (s / 60),
+                     (unsigned) (s % 60));
+        } else {
+            snprintf(text, sizeof(text), "%uh%02u",
+                     (unsigned) (s / 3600), (unsigned) (s / 60 % 60));
+        }
+
+        xet_cli_progress_put(l, XET_CLI_PROGRESS_LEFT, text);
+    }
+
+    xet_cli_progress_put(l, XET_CLI_PROGRESS_RETRY, xet_cli_progress.retry);
+}
+
+
+static void
+xet_cli_progress_put(xet_cli_progress_line_t *l, xet_cli_progress_part_e part,
+    const char *text)
+{
+    snprintf(l->text[part], sizeof(l->text[part]), "%s", text);
+
+    l->width[part] = xet_cli_progress_width(text);
+}
+
+
+/*
+ * Leaves out parts until the line fits; cuts the last one if necessary.
+ * Returns the width of the line.
+ */
+
+static unsigned
+xet_cli_progress_fit(xet_cli_progress_line_t *l, unsigned columns)
+{
+    unsigned  i, n, width;
+
+    /* the least important parts first */
+
+    static const xet_cli_progress_part_e  order[] = {
+        XET_CLI_PROGRESS_NAME, XET_CLI_PROGRESS_RATE, XET_CLI_PROGRESS_LEFT,
+        XET_CLI_PROGRESS_BYTES, XET_CLI_PROGRESS_FILES,
+        XET_CLI_PROGRESS_PERCENT, XET_CLI_PROGRESS_RETRY
+    };
+
+    for (n = 0; /* void */ ; n++) {
+        width = 0;
+
+        for (i = 0; i < XET_CLI_PROGRESS_PARTS; i++) {
+            if (l->width[i]) {
+                width += l->width[i] + (width ? XET_CLI_PROGRESS_GAP : 0);
+            }
+        }
+
+        if (width <= columns) {
+            return width;
+        }
+
+        if (n == sizeof(order) / sizeof(order[0])) {
+            return 0;
+        }
+
+        if (l->width[order[n]] == width) {
+
+            /* the only part that is left; all but the name are in ASCII */
+
+            l->text[order[n]][columns] = '\0';
+            l->width[order[n]] = columns;
+            return columns;
+        }
+
+        l->width[order[n]] = 0;
+    }
+}
+
+
+/* Draws the bar itself, if there is room for it. */
+
+static void
+xet_cli_progress_bar(xet_cli_progress_line_t *l, uint64_t done, unsigned room)
+{
+    char      *text;
+    unsigned   n, size;
+
+    if (room < XET_CLI_PROGRESS_GAP + XET_CLI_PROGRESS_BAR_MIN) {
+        return;
+    }
+
+    size = room - XET_CLI_PROGRESS_GAP;
+    size = (size < XET_CLI_PROGRESS_BAR_MAX) ? size : XET_CLI_PROGRESS_BAR_MAX;
+
+    n = (unsigned) ((double) done / (double) xet_cli_progress.total
+                    * (size - 2));
+    n = (n < size - 2) ? n : size - 2;
+
+    text = l->text[XET_CLI_PROGRESS_BAR];
+
+    memset(text, '.', size);
+    memset(text + 1, '#', n);
+
+    text[0] = '[';
+    text[size - 1] = ']';
+    text[size] = '\0';
+
+    l->width[XET_CLI_PROGRESS_BAR] = size;
+}
+
+
+/* Returns the width of the terminal, at least 2; COLUMNS overrides it. */
+
+static unsigned
+xet_cli_progress_columns(void)
+{
+    int             n;
+    const char     *text;
+    struct winsize  size;
+
+    text = getenv("COLUMNS");
+    n = text ? atoi(text) : 0;
+
+    if (n < 2 && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0) {
+        n = size.ws_col;
+    }
+
+    return (n < 2) ? 80 : (unsigned) n;
+}
+
+
+/*
+ * Returns the number of columns of a text in UTF-8.  Counts two columns for a
+ * character beyond the alphabets of Europe, which may be a wide one.
+ */
+
+static unsigned
+xet_cli_progress_width(const char *text)
+{
+    unsigned       width;
+    unsigned char  c;
+
+    for (width = 0; *text; text++) {
+        c = (unsigned char) *text;
+
+        if ((c & 0xc0) != 0x80) {
+            width += (c < 0xe0) ? 1 : 2;
+        }
+    }
+
+    return width;
+}
+
+
 void
 xet_cli_progress_clear(void)
 {
     if (xet_cli_progress.shown) {
         fprintf(stderr, "\r\033[K");
+        fflush(stderr);
         xet_cli_progress.shown = 0;
     }
 }
@@ -153,23 +488,17 @@ xet_cli_progress_clear(void)
 void
 xet_cli_progress_end(void)
 {
-    xet_cli_progress_clear();
-    xet_cli_progress.active = 0;
+    if (!xet_cli_progress.folder) {
+        xet_cli_progress_close();
+    }
 }
 
 
-static const char *
-xet_cli_progress_bytes(char *text, size_t size, double bytes)
+void
+xet_cli_progress_close(void)
 {
-    unsigned  i;
+    xet_cli_progress_clear();
 
-    static const char *const  units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-
-    for (i = 0; bytes >= 1000 && i < 4; i++) {
-        bytes /= 1024;
-    }
-
-    snprintf(text, size, "%.*f %s", i ? 1 : 0, bytes, units[i]);
-
-    return text;
+    xet_cli_progress.active = 0;
+    xet_cli_progress.folder = 0;
 }

@@ -1,7 +1,8 @@
 
-/* Escapes untrusted strings for a terminal, and formats hashes. */
+/* Escapes untrusted strings for a terminal; formats hashes and numbers. */
 
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "xet_cli.h"
@@ -186,6 +187,69 @@ const char *
 xet_cli_hash_string(const xet_hash_t *hash, char text[XET_HASH_STR_LEN + 1])
 {
     *xet_hash_print((uint8_t *) text, hash) = '\0';
+
+    return text;
+}
+
+
+const char *
+xet_cli_text_count(char *text, size_t size, uint64_t n)
+{
+    int     i, len;
+    char    digits[24];
+    size_t  pos;
+
+    len = snprintf(digits, sizeof(digits), "%" PRIu64, n);
+    pos = 0;
+
+    for (i = 0; i < len && pos + 2 < size; i++) {
+
+        if (i && (len - i) % 3 == 0) {
+            text[pos++] = ',';
+        }
+
+        text[pos++] = digits[i];
+    }
+
+    text[pos] = '\0';
+
+    return text;
+}
+
+
+const char *
+xet_cli_text_size(char *text, size_t size, uint64_t bytes)
+{
+    return xet_cli_text_part(text, size, bytes, 0);
+}
+
+
+const char *
+xet_cli_text_part(char *text, size_t size, uint64_t bytes, uint64_t total)
+{
+    int       digits;
+    double    unit, n;
+    unsigned  i;
+
+    static const char *const  units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
+
+    unit = 1;
+    n = (double) (total ? total : bytes);
+
+    /* 999.95 would be rounded to 1000.0 */
+
+    for (i = 0; n / unit >= (i ? 999.95 : 1000) && i < 5; i++) {
+        unit *= 1000;
+    }
+
+    digits = i ? 1 : 0;
+
+    if (total) {
+        snprintf(text, size, "%.*f/%.*f %s", digits, (double) bytes / unit,
+                 digits, n / unit, units[i]);
+    } else {
+        snprintf(text, size, "%.*f %s", digits, n / unit, units[i]);
+    }
 
     return text;
 }

@@ -63,6 +63,9 @@ typedef struct {
  */
 int xet_cli_hub_is(const xet_cli_args_t *args, const char *operand);
 
+/* Returns whether --hub or HF_ENDPOINT names a Hub. */
+int xet_cli_hub_known(const xet_cli_args_t *args);
+
 /*
  * Checks the options for an operand that is not a Hub name: --revision and
  * --type are not allowed.  Returns XET_CLI_OK, or XET_CLI_USAGE after printing
@@ -71,7 +74,8 @@ int xet_cli_hub_is(const xet_cli_args_t *args, const char *operand);
 int xet_cli_hub_unnamed(const xet_cli_args_t *args, const char *operand);
 
 /*
- * Zeroes *hub, and initializes it from an operand and the options of the verb.
+ * Zeroes *hub, and initializes it from an operand, which may be NULL for the
+ * Hub itself, and the options of the verb.
  * Returns XET_CLI_OK, or an exit code after printing the error.  Call
  * xet_cli_hub_close() even after an error.
  */
@@ -174,6 +178,13 @@ int xet_cli_hub_tree(const xet_cli_hub_t *hub, const char *path, int deep,
     int dates, xet_cli_hub_entry_pt handler, void *ctx);
 
 /*
+ * Begins the progress bar of a folder of the repository.  If a progress bar is
+ * shown, first lists the folder, for the number of files and bytes.  name must
+ * stay valid.  Returns XET_CLI_OK, or an exit code after printing the error.
+ */
+int xet_cli_hub_progress(const xet_cli_hub_t *hub, const char *name);
+
+/*
  * Lists the file or the folder hub->path, and all subfolders if deep is set.
  * *n is a counter that the handler increments for each accepted entry.  If no
  * entry was accepted, hub->path is reported as not found.
@@ -228,6 +239,8 @@ typedef struct {
     unsigned              part;
     uint64_t              began;       /* time of the first operation, in ms */
     char                  oid[XET_HUB_OID_LEN + 1];
+    xet_cli_total_t         sum;
+    unsigned              many:1;      /* of a folder, not of a single file */
 } xet_cli_hub_commit_t;
 
 

@@ -389,7 +389,9 @@ xet_cli_hub_commit_print(xet_cli_hub_commit_t *c)
         rc = op->removed
              ? xet_cli_print_row(xet_cli_json(c->hub->args),
                                  xet_cli_out_text("removed", op->path, NULL))
-             : xet_cli_put_print(c->hub->args, &op->file);
+             : xet_cli_put_print(c->hub->args, &op->file, c->many);
+
+        xet_cli_total_add(&c->sum, op->file.size, op->file.new_bytes);
     }
 
     return rc;

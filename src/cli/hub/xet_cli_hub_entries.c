@@ -37,6 +37,7 @@ static int xet_cli_hub_entry(void *ctx, const json_t *value);
 static int xet_cli_hub_asked(const xet_cli_hub_entries_t *e,
     const xet_hub_text_t *path);
 static int xet_cli_hub_found(void *ctx, const xet_hub_entry_t *entry);
+static int xet_cli_hub_count(void *ctx, const xet_hub_entry_t *entry);
 
 
 int
@@ -201,6 +202,40 @@ xet_cli_hub_list(const xet_cli_hub_t *hub, int deep, int dates,
 
     return (rc == XET_CLI_OK && *n == 0 && *path)
            ? xet_cli_fail(XET_CLI_FAULT, path, "not found") : rc;
+}
+
+
+int
+xet_cli_hub_progress(const xet_cli_hub_t *hub, const char *name)
+{
+    int            rc, quiet;
+    xet_cli_total_t  sum;
+
+    rc = XET_CLI_OK;
+    quiet = xet_cli_quiet(hub->args);
+
+    xet_cli_total_begin(&sum);
+
+    if (xet_cli_progress_wanted(quiet)) {
+        rc = xet_cli_hub_tree(hub, hub->path, 1, 0, xet_cli_hub_count, &sum);
+    }
+
+    if (rc == XET_CLI_OK) {
+        xet_cli_progress_folder(quiet, name, sum.files, sum.bytes);
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_hub_count(void *ctx, const xet_hub_entry_t *entry)
+{
+    if (!entry->folder) {
+        xet_cli_total_add(ctx, entry->size, 0);
+    }
+
+    return XET_CLI_OK;
 }
 
 

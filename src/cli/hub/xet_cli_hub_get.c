@@ -148,7 +148,11 @@ xet_cli_hub_get_folder(xet_cli_hub_t *hub)
         return rc;
     }
 
-    rc = xet_cli_hub_tree(hub, hub->path, 1, 0, xet_cli_hub_get_entry, &g);
+    rc = xet_cli_hub_progress(hub, hub->base);
+
+    rc = rc ? rc
+            : xet_cli_hub_tree(hub, hub->path, 1, 0, xet_cli_hub_get_entry,
+                               &g);
 
     /* a bucket has no folders: the list of a missing folder is empty */
 

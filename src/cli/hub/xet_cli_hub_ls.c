@@ -1,7 +1,8 @@
 
 /*
- * xet ls of a Hub name: lists the repositories of an owner, or the files of a
- * repository.
+ * xet ls: lists the repositories of a Hub or of an owner, or the files of a
+ * repository.  Without a Hub, or with --postgres or --repo, lists the files in
+ * a database.
  */
 
 
@@ -19,6 +20,7 @@ typedef struct {
 } xet_cli_hub_ls_t;
 
 
+static int xet_cli_hub_ls_bare(const xet_cli_args_t *args, int *database);
 static int xet_cli_hub_ls_me(xet_cli_hub_t *hub);
 static int xet_cli_hub_ls_repos(xet_cli_hub_ls_t *l);
 static int xet_cli_hub_ls_repo(void *ctx, const json_t *value);
@@ -29,23 +31,19 @@ static int xet_cli_hub_ls_entry(void *ctx, const xet_hub_entry_t *entry);
 int
 xet_cli_hub_ls(const xet_cli_args_t *args)
 {
-    int                rc;
+    int                rc, database;
     xet_cli_hub_t      hub;
     xet_cli_hub_ls_t   l;
 
     if (args->count == 0) {
+        rc = xet_cli_hub_ls_bare(args, &database);
 
-        if (args->value[XET_CLI_OPT_RECURSIVE] || args->value[XET_CLI_OPT_TYPE]
-            || args->value[XET_CLI_OPT_REVISION])
-        {
-            return xet_cli_fail(XET_CLI_USAGE, "ls", "--recursive, --revision "
-                                "and --type need a name");
+        if (rc != XET_CLI_OK || database) {
+            return rc ? rc : xet_cli_ls(args);
         }
-
-        return xet_cli_ls(args);
     }
 
-    if (args->value[XET_CLI_OPT_REPO]) {
+    if (args->count && args->value[XET_CLI_OPT_REPO]) {
         return xet_cli_fail(XET_CLI_USAGE, "ls",
                             "use either a name or --repo");
     }
@@ -55,9 +53,11 @@ xet_cli_hub_ls(const xet_cli_args_t *args)
     l.hub = &hub;
     l.json = xet_cli_json(args);
 
-    rc = xet_cli_hub_open(&hub, args, args->operands[0]);
+    rc = xet_cli_hub_open(&hub, args, args->count ? args->operands[0] : NULL);
 
-    if (rc == XET_CLI_OK && hub.id == NULL && strcmp(hub.owner, "me") == 0) {
+    if (rc == XET_CLI_OK && hub.owner && hub.id == NULL
+        && strcmp(hub.owner, "me") == 0)
+    {
         rc = xet_cli_hub_ls_me(&hub);
     }
 
@@ -68,6 +68,41 @@ xet_cli_hub_ls(const xet_cli_args_t *args)
     xet_cli_hub_close(&hub);
 
     return xet_cli_worse(rc, xet_cli_flush());
+}
+
+
+/*
+ * Finds out what to list without a name: the database, or the Hub.  An option
+ * counts more than a variable of the environment.
+ */
+
+static int
+xet_cli_hub_ls_bare(const xet_cli_args_t *args, int *database)
+{
+    if (args->value[XET_CLI_OPT_RECURSIVE] || args->value[XET_CLI_OPT_TYPE]
+        || args->value[XET_CLI_OPT_REVISION])
+    {
+        return xet_cli_fail(XET_CLI_USAGE, "ls", "--recursive, --revision and "
+                            "--type need a name");
+    }
+
+    *database = args->value[XET_CLI_OPT_REPO]
+                || args->value[XET_CLI_OPT_POSTGRES]
+                || !xet_cli_hub_known(args);
+
+    if (*database && args->value[XET_CLI_OPT_POSTGRES] == NULL
+        && getenv("XET_POSTGRES") == NULL)
+    {
+        return xet_cli_fail(XET_CLI_USAGE, "ls",
+                            args->value[XET_CLI_OPT_REPO]
+                            ? "--repo needs a database; set --postgres or "
+                              "XET_POSTGRES"
+                            : "nothing to list; for a Hub set --hub or "
+                              "HF_ENDPOINT, for a database set --postgres or "
+                              "XET_POSTGRES");
+    }
+
+    return XET_CLI_OK;
 }
 
 
@@ -120,8 +155,9 @@ xet_cli_hub_ls_me(xet_cli_hub_t *hub)
 static int
 xet_cli_hub_ls_repos(xet_cli_hub_ls_t *l)
 {
-    int       rc;
-    unsigned  kind;
+    int          rc;
+    unsigned     kind;
+    const char  *owner, *before;
 
     rc = XET_CLI_OK;
 
@@ -133,13 +169,14 @@ xet_cli_hub_ls_repos(xet_cli_hub_ls_t *l)
 
         l->kind = (xet_hub_kind_e) kind;
 
+        owner = l->hub->owner;
+        before = (kind == XET_HUB_BUCKET) ? "/" : "?author=";
+
         rc = xet_cli_hub_pages(l->hub,
-                               xet_cli_http_url(l->hub->http,
-                                                (kind == XET_HUB_BUCKET)
-                                                ? "/api/%s/%s"
-                                                : "/api/%s?author=%s",
+                               xet_cli_http_url(l->hub->http, "/api/%s%s%s",
                                                 xet_hub_kind_plural(l->kind),
-                                                l->hub->owner),
+                                                owner ? before : "",
+                                                owner ? owner : ""),
                                xet_cli_hub_ls_repo, l);
     }
 

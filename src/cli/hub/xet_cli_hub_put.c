@@ -176,6 +176,10 @@ xet_cli_hub_send(xet_cli_hub_t *hub, const xet_cli_hub_source_t *source)
     p.tree.links = (source->blobs >= 0);
 
     p.commit.hub = hub;
+    p.commit.many = (source->file == NULL);
+
+    xet_cli_total_begin(&p.commit.sum);
+
     p.commit.message = hub->args->value[XET_CLI_OPT_MESSAGE];
 
     if (p.commit.message == NULL) {
@@ -372,6 +376,8 @@ xet_cli_hub_put_run(xet_cli_hub_put_t *p)
 
     puts.storage = storage;
     puts.count = p->count;
+    puts.tree = p->source->folder ? &p->tree : NULL;
+    puts.name = p->hub->id;
     puts.open = xet_cli_hub_put_open;
     puts.registered = xet_cli_hub_put_registered;
     puts.end = xet_cli_hub_put_end;
@@ -651,9 +657,19 @@ xet_cli_hub_put_end(void *ctx)
 static int
 xet_cli_hub_put_print(const xet_cli_hub_put_t *p)
 {
+    char         more[128], unchanged[32];
     const char  *oid;
 
     oid = *p->commit.oid ? p->commit.oid : NULL;
+
+    if (p->commit.many && !xet_cli_json(p->hub->args)) {
+        snprintf(more, sizeof(more), ", %s unchanged%s%s",
+                 xet_cli_text_count(unchanged, sizeof(unchanged),
+                                    p->unchanged),
+                 oid ? ", commit " : "", oid ? oid : "");
+
+        return xet_cli_total_print(&p->commit.sum, p->hub->id, "new", more);
+    }
 
     return xet_cli_print(xet_cli_json(p->hub->args),
                xet_cli_out_text("repo", p->hub->id, "\n"),

@@ -64,6 +64,15 @@ xet_cli_hub_is(const xet_cli_args_t *args, const char *operand)
 
 
 int
+xet_cli_hub_known(const xet_cli_args_t *args)
+{
+    int  ours;
+
+    return xet_cli_hub_endpoint(args, &ours) != NULL;
+}
+
+
+int
 xet_cli_hub_unnamed(const xet_cli_args_t *args, const char *operand)
 {
     if (args->value[XET_CLI_OPT_REVISION] || args->value[XET_CLI_OPT_TYPE]) {
@@ -112,7 +121,7 @@ xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
                             "set --hub or HF_ENDPOINT");
     }
 
-    rc = xet_cli_hub_name(hub, operand);
+    rc = operand ? xet_cli_hub_name(hub, operand) : XET_CLI_OK;
 
     if (rc != XET_CLI_OK) {
         return rc;

@@ -14,7 +14,9 @@
 
 typedef struct {
     xet_cli_hub_t   *hub;
+    xet_cli_total_t    sum;
     size_t           n;
+    unsigned         many:1;           /* the files of a folder */
     int              rc;               /* worst exit code of files */
 } xet_cli_hub_verify_t;
 
@@ -66,15 +68,25 @@ xet_cli_hub_verify_name(const xet_cli_args_t *args, const char *operand)
 
     v.hub = &hub;
 
+    xet_cli_total_begin(&v.sum);
+
     rc = xet_cli_hub_open_repo(&hub, args, operand);
 
     rc = rc ? rc : xet_cli_hub_look(&hub, 0);
     rc = rc ? rc : xet_cli_hub_list(&hub, 1, 0, xet_cli_hub_verify_entry, &v,
                                     &v.n);
 
+    xet_cli_progress_close();
+
+    rc = xet_cli_worse(rc, v.rc);
+
+    if (v.many && rc == XET_CLI_OK && !xet_cli_json(args)) {
+        rc = xet_cli_total_print(&v.sum, hub.id, "ok", "");
+    }
+
     xet_cli_hub_close(&hub);
 
-    return xet_cli_worse(rc, v.rc);
+    return rc;
 }
 
 
@@ -93,6 +105,15 @@ xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry)
 
     v->n++;
 
+    if (!v->many && entry->path.len != strlen(v->hub->path)) {
+        v->many = 1;
+        rc = xet_cli_hub_progress(v->hub, v->hub->base);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+    }
+
     path = strndup((const char *) entry->path.data, entry->path.len);
 
     if (path == NULL) {
@@ -108,6 +129,8 @@ xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry)
     rc = entry->known
          ? xet_cli_hub_verify_file(v, path, entry)
          : xet_cli_fail(XET_CLI_FAULT, path, "has no Xet hash on this Hub");
+
+    xet_cli_progress_file(entry->size);
 
     free(path);
 
@@ -150,5 +173,14 @@ xet_cli_hub_verify_file(xet_cli_hub_verify_t *v, const char *path,
 
     xet_cli_progress_end();
 
-    return rc ? rc : xet_cli_verify_file_print(v->hub->args, &d, path, 1);
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    xet_cli_total_add(&v->sum, d.size, d.size);
+
+    return (!v->many || xet_cli_json(v->hub->args)
+            || xet_cli_verbose(v->hub->args))
+           ? xet_cli_verify_file_print(v->hub->args, &d, path, 1)
+           : XET_CLI_OK;
 }

@@ -85,6 +85,24 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
 };
 
 
+typedef struct {
+    const char  *name;
+    const char  *summary;
+    const char  *text;
+} xet_cli_topic_t;
+
+
+static const xet_cli_topic_t  xet_cli_topics[] = {
+#define XET_CLI_TOPIC(name, summary, text)  { name, summary, text },
+
+#include "topics.def"
+
+#undef XET_CLI_TOPIC
+
+    { NULL, NULL, NULL }
+};
+
+
 static const char *const  xet_cli_groups[XET_CLI_GROUPS] = {
     "Files", "Store and backup", "Server and database", "Access", "Other"
 };
@@ -100,7 +118,9 @@ static const char *const  xet_cli_groups[XET_CLI_GROUPS] = {
 typedef struct {
     const char  *name;
     const char  *start;
-    const char  *verbs;                /* case pattern for the list of verbs */
+    const char  *verbs;                /* line: case of the list of verbs */
+    const char  *before;               /* text before the name of a verb */
+    const char  *after;                /* text after the name of a verb */
     const char  *open;                 /* text before a list of words */
     const char  *close;                /* text after a list of words */
     const char  *end;
@@ -113,7 +133,7 @@ static const xet_cli_shell_t  xet_cli_shells[] = {
         "_xet() {\n"
         "    local list= cur=${COMP_WORDS[COMP_CWORD]}\n\n"
         "    case $COMP_CWORD:${COMP_WORDS[1]} in\n",
-        "1:*|*:help", "\"", "\"",
+        "    1:*|*:help)\n", "    *:", ")\n", "        list=\"", "\" ;;",
         "    esac\n\n"
         "    COMPREPLY=()\n\n"
         "    if [[ $COMP_CWORD = 1 || ${COMP_WORDS[1]} = help"
@@ -129,7 +149,7 @@ static const xet_cli_shell_t  xet_cli_shells[] = {
         "_xet() {\n"
         "    local -a list\n\n"
         "    case $CURRENT:$words[2] in\n",
-        "2:*|*:help", "(", ")",
+        "    2:*|*:help)\n", "    *:", ")\n", "        list=(", ") ;;",
         "    esac\n\n"
         "    if [[ $CURRENT = 2 || $words[2] = help || $PREFIX = -* ]]; then\n"
         "        compadd -- $list\n"
@@ -143,7 +163,23 @@ static const xet_cli_shell_t  xet_cli_shells[] = {
         "    compdef _xet xet\n"
         "fi\n"
     },
-    { NULL, NULL, NULL, NULL, NULL, NULL }
+    {
+        "fish",
+        "function __xet_words\n"
+        "    set -l words (commandline -opc) (commandline -ct)\n"
+        "    set -l list\n\n"
+        "    switch (math (count $words) - 1):\"$words[2]\"\n",
+        "    case '1:*' '*:help'\n", "    case '*:", "'\n",
+        "        set list ", "",
+        "    end\n\n"
+        "    if test (count $words) = 2; or test \"$words[2]\" = help\n"
+        "        or string match -q -- '-*' (commandline -ct)\n"
+        "        printf '%s\\n' $list\n"
+        "    end\n"
+        "end\n\n"
+        "complete -c xet -a '(__xet_words)'\n"
+    },
+    { NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 };
 
 
@@ -158,6 +194,8 @@ static int xet_cli_environment(int c, char **argv);
 static void xet_cli_getopt(xet_cli_getopt_t *g, uint64_t options);
 static int xet_cli_option(int c);
 static int xet_cli_help(FILE *out, int code);
+static int xet_cli_help_named(const char *name);
+static int xet_cli_help_topics(void);
 static int xet_cli_help_verb(const xet_cli_verb_t *verb);
 static void xet_cli_synopsis(FILE *out, const xet_cli_verb_t *verb);
 static void xet_cli_options_help(FILE *out, uint64_t options);
@@ -268,14 +306,8 @@ xet_cli_run(int argc, char **argv)
     if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0
         || strcmp(argv[1], "-h") == 0)
     {
-        if (argc < 3) {
-            return xet_cli_help(stdout, XET_CLI_OK);
-        }
-
-        verb = xet_cli_find(argv[2]);
-
-        return verb ? xet_cli_help_verb(verb)
-                    : xet_cli_fail(XET_CLI_USAGE, argv[2], "unknown verb");
+        return (argc < 3) ? xet_cli_help(stdout, XET_CLI_OK)
+                          : xet_cli_help_named(argv[2]);
     }
 
     verb = xet_cli_find(argv[1]);
@@ -468,7 +500,7 @@ xet_cli_help(FILE *out, int code)
     const xet_cli_verb_t  *verb;
 
     fprintf(out, "usage: xet VERB [OPTION...] [OPERAND...]\n"
-                 "       xet help [VERB]\n"
+                 "       xet help [VERB|TOPIC|topics]\n"
                  "       xet --version\n");
 
     for (group = 0; group < XET_CLI_GROUPS; group++) {
@@ -482,9 +514,58 @@ xet_cli_help(FILE *out, int code)
     }
 
     fprintf(out, "\nRun \"xet help VERB\" for the options of a verb and for"
-                 " examples.\n");
+                 " examples,\n\"xet help topics\" for names, tokens, exit codes"
+                 " and more.\n");
 
     return code;
+}
+
+
+/* Prints the help for a verb or a topic, or the list of topics. */
+
+static int
+xet_cli_help_named(const char *name)
+{
+    const xet_cli_verb_t   *verb;
+    const xet_cli_topic_t  *topic;
+
+    verb = xet_cli_find(name);
+
+    if (verb) {
+        return xet_cli_help_verb(verb);
+    }
+
+    if (strcmp(name, "topics") == 0) {
+        return xet_cli_help_topics();
+    }
+
+    for (topic = xet_cli_topics; topic->name; topic++) {
+        if (strcmp(topic->name, name) == 0) {
+            fputs(topic->text, stdout);
+            return XET_CLI_OK;
+        }
+    }
+
+    return xet_cli_fail(XET_CLI_USAGE, name,
+                        "unknown verb or topic; see \"xet help\" and "
+                        "\"xet help topics\"");
+}
+
+
+static int
+xet_cli_help_topics(void)
+{
+    const xet_cli_topic_t  *topic;
+
+    printf("Topics:\n");
+
+    for (topic = xet_cli_topics; topic->name; topic++) {
+        printf("  %-11s %s\n", topic->name, topic->summary);
+    }
+
+    printf("\nRun \"xet help TOPIC\" for one of them.\n");
+
+    return XET_CLI_OK;
 }
 
 
@@ -571,20 +652,20 @@ xet_cli_completion(const xet_cli_args_t *args)
 
     if (shell->name == NULL) {
         return xet_cli_fail(XET_CLI_USAGE, args->operands[0],
-                            "unknown shell; expected bash or zsh");
+                            "unknown shell; expected bash, zsh or fish");
     }
 
-    printf("%s    %s)\n        list=%s", shell->start, shell->verbs,
-           shell->open);
+    printf("%s%s%s", shell->start, shell->verbs, shell->open);
 
     for (verb = xet_cli_verbs; verb->name; verb++) {
         printf("%s ", verb->name);
     }
 
-    printf("help --version%s ;;\n", shell->close);
+    printf("help --version%s\n", shell->close);
 
     for (verb = xet_cli_verbs; verb->name; verb++) {
-        printf("    *:%s)\n        list=%s", verb->name, shell->open);
+        printf("%s%s%s%s", shell->before, verb->name, shell->after,
+               shell->open);
 
         for (i = 0; i < XET_CLI_OPT_MAX; i++) {
             if (verb->options & ((uint64_t) 1 << i)) {
@@ -592,7 +673,7 @@ xet_cli_completion(const xet_cli_args_t *args)
             }
         }
 
-        printf("--help%s ;;\n", shell->close);
+        printf("--help%s\n", shell->close);
     }
 
     printf("%s", shell->end);

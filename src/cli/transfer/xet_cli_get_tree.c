@@ -68,6 +68,8 @@ struct xet_cli_get_tree_s {
     unsigned                 count;
     unsigned                 most;     /* maximum number of waiting files */
     uint64_t                 bytes;
+
+    xet_cli_total_t            sum;
 };
 
 
@@ -76,6 +78,7 @@ static int xet_cli_get_tree_names(xet_cli_get_tree_t *g);
 static int xet_cli_get_tree_safe(xet_cli_get_tree_t *g, const char *path,
     int *rc);
 static int xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in);
+static void xet_cli_get_tree_progress(const xet_cli_get_tree_t *g, FILE *in);
 static int xet_cli_get_tree_line(xet_cli_get_tree_t *g, const char *text,
     size_t len);
 static int xet_cli_get_tree_fault(xet_cli_get_tree_t *g, const char *text);
@@ -88,7 +91,7 @@ static int xet_cli_get_tree_wait(xet_cli_get_tree_t *g);
 static int xet_cli_get_tree_name(xet_cli_get_tree_t *g);
 static int xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder,
     const char *base);
-static int xet_cli_get_tree_done(const xet_cli_get_tree_t *g,
+static int xet_cli_get_tree_done(xet_cli_get_tree_t *g,
     const xet_cli_get_tree_file_t *file, int folder);
 
 
@@ -120,6 +123,8 @@ xet_cli_get_tree(const xet_cli_args_t *args)
     if (g) {
         g->name = args->operands[0];
 
+        xet_cli_get_tree_progress(g, in);
+
         rc = xet_cli_get_tree_end(g, xet_cli_get_tree_lines(g, in));
     }
 
@@ -147,6 +152,8 @@ xet_cli_get_tree_begin(const xet_cli_args_t *args, xet_cli_http_t *h,
     g->http = h;
     g->root = -1;
     g->name = folder;
+
+    xet_cli_total_begin(&g->sum);
 
     *rc = xet_cli_get_tree_open(g, folder);
 
@@ -176,6 +183,13 @@ xet_cli_get_tree_end(xet_cli_get_tree_t *g, int rc)
 
     if (syncfs(g->root) != 0) {
         rc = xet_cli_worse(rc, xet_cli_fail_errno(g->name));
+    }
+
+    xet_cli_progress_close();
+
+    if (!xet_cli_json(g->args)) {
+        rc = xet_cli_worse(rc, xet_cli_total_print(&g->sum, NULL, "received",
+                                                 ""));
     }
 
     close(g->root);
@@ -319,6 +333,49 @@ xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in)
 }
 
 
+/*
+ * Begins the progress bar.  If a progress bar is shown, and the manifest can
+ * be read twice, first counts the files and their bytes.
+ */
+
+static void
+xet_cli_get_tree_progress(const xet_cli_get_tree_t *g, FILE *in)
+{
+    char         *text;
+    json_t       *line;
+    size_t        room;
+    ssize_t       len;
+    uint64_t      files, bytes, size;
+    struct stat   st;
+
+    files = 0;
+    bytes = 0;
+
+    if (xet_cli_progress_wanted(xet_cli_quiet(g->args)) && in != stdin
+        && fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode))
+    {
+        text = NULL;
+        room = 0;
+
+        while ((len = getline(&text, &room, in)) > 0) {
+            line = json_loadb(text, (size_t) len, 0, NULL);
+
+            if (xet_cli_json_get_u64(line, "size", &size)) {
+                files++;
+                bytes += size;
+            }
+
+            json_decref(line);
+        }
+
+        free(text);
+        rewind(in);
+    }
+
+    xet_cli_progress_folder(xet_cli_quiet(g->args), g->name, files, bytes);
+}
+
+
 static int
 xet_cli_get_tree_line(xet_cli_get_tree_t *g, const char *text, size_t len)
 {
@@ -387,6 +444,8 @@ xet_cli_get_tree_want(xet_cli_get_tree_t *g, const xet_cli_want_t *want)
 
     rc = xet_cli_get_tree_file(g, folder, base);
     close(folder);
+
+    xet_cli_progress_file(want->size);
 
     return rc;
 }
@@ -640,14 +699,23 @@ xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder, const char *base)
  */
 
 static int
-xet_cli_get_tree_done(const xet_cli_get_tree_t *g,
+xet_cli_get_tree_done(xet_cli_get_tree_t *g,
     const xet_cli_get_tree_file_t *file, int folder)
 {
     if (folder >= 0 && syncfs(folder) != 0) {
         return xet_cli_fail_errno(file->want.path);
     }
 
-    return xet_cli_print_row(xet_cli_json(g->args),
+    xet_cli_total_add(&g->sum, file->want.size, file->received);
+
+    if (!xet_cli_json(g->args)) {
+        return xet_cli_verbose(g->args)
+               ? xet_cli_file_line(&file->want.hash, file->want.size,
+                                   file->want.path)
+               : XET_CLI_OK;
+    }
+
+    return xet_cli_print_row(1,
                xet_cli_out_text("file", file->want.path, NULL),
                xet_cli_out_hash("hash", &file->want.hash, NULL),
                xet_cli_out_number("size", file->want.size, NULL),

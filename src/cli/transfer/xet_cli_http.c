@@ -36,6 +36,7 @@ static void xet_cli_http_ended(xet_net_request_t *net);
 static int xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r);
 static void xet_cli_http_note(xet_cli_http_t *h, const xet_cli_request_t *r,
     uint64_t wait);
+static int xet_cli_http_show(xet_cli_http_t *h, const xet_cli_request_t *r);
 static void xet_cli_http_finish(xet_cli_http_t *h, xet_cli_request_t *r);
 
 
@@ -383,7 +384,8 @@ xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r)
 
 
 /*
- * Prints why nothing happens.  Of the requests that wait for the same reason,
+ * Says why nothing happens, in the progress bar, or if there is none in a
+ * message.  Of the requests that wait for the same reason,
  * the first one with each number of retries prints a message.
  */
 
@@ -392,6 +394,10 @@ xet_cli_http_note(xet_cli_http_t *h, const xet_cli_request_t *r, uint64_t wait)
 {
     char      status[32];
     uint64_t  now;
+
+    if (xet_cli_http_show(h, r)) {
+        return;
+    }
 
     now = xet_cli_now();
 
@@ -405,13 +411,43 @@ xet_cli_http_note(xet_cli_http_t *h, const xet_cli_request_t *r, uint64_t wait)
     h->noted = now;
     h->noted_retry = r->attempts;
 
-    (void) snprintf(status, sizeof(status), "server: %ld", r->status);
+    (void) snprintf(status, sizeof(status), "%ld", r->status);
 
-    xet_cli_progress_clear();
+    (void) xet_cli_failf(XET_CLI_OK, "server",
+                         "retrying (%s), %u of %u in %" PRIu64 " s",
+                         (r->net.rc == XET_NET_OK) ? status : r->net.why,
+                         r->attempts, h->retries, (wait + 999) / 1000);
+}
 
-    fprintf(stderr, "xet: %s, retry %u of %u in %" PRIu64 " s\n",
-            (r->net.rc == XET_NET_OK) ? status : r->net.why, r->attempts,
-            h->retries, (wait + 999) / 1000);
+
+/*
+ * Shows a retry in the progress bar: the status, or the reason without the
+ * host and the port, which libcurl puts before a colon.  Returns 0 if there is
+ * no progress bar.
+ */
+
+static int
+xet_cli_http_show(xet_cli_http_t *h, const xet_cli_request_t *r)
+{
+    char         text[96], status[32];
+    const char  *why, *colon;
+
+    (void) snprintf(status, sizeof(status), "%ld", r->status);
+
+    why = (r->net.rc == XET_NET_OK) ? status : r->net.why;
+    colon = strrchr(why, ':');
+    why = (colon && colon[1] == ' ') ? colon + 2 : why;
+
+    (void) snprintf(text, sizeof(text), "retrying (%.48s), %u of %u", why,
+                    r->attempts, h->retries);
+
+    if (!xet_cli_progress_retry(text)) {
+        return 0;
+    }
+
+    h->shown = r;
+
+    return 1;
 }
 
 
@@ -419,6 +455,8 @@ static void
 xet_cli_http_finish(xet_cli_http_t *h, xet_cli_request_t *r)
 {
     h->active--;
+
+    xet_cli_request_shown(r);
 
     if (r->status >= 200 && r->status < 400) {
         h->noted_retry = 0;

@@ -249,6 +249,8 @@ struct xet_cli_http_s {
     unsigned            seed;
     uint64_t            noted;         /* time of the last message */
     unsigned            noted_retry;   /* its retry; 0 after a success */
+    const void         *shown;         /* the request whose retry the progress
+                                          bar shows, or NULL */
     xet_cli_request_t  *waiting;
 };
 
@@ -265,6 +267,9 @@ int xet_cli_request_start(xet_cli_request_t *r);
  * one that must not be followed.
  */
 int xet_cli_request_redirect(xet_cli_request_t *r);
+
+/* Removes the retry of a request from the progress bar. */
+void xet_cli_request_shown(const xet_cli_request_t *r);
 
 /* Forgets the redirections: the next attempt uses the first URL. */
 void xet_cli_request_origin(xet_cli_request_t *r);

@@ -23,6 +23,7 @@
 typedef struct {
     const xet_cli_args_t  *args;
     xet_cli_tree_t         tree;       /* tree to put, with --recursive */
+    xet_cli_total_t          sum;
 } xet_cli_put_t;
 
 
@@ -117,9 +118,13 @@ xet_cli_put_what(xet_cli_put_t *p, xet_cli_puts_t *puts)
                             "--recursive takes one folder");
     }
 
+    xet_cli_total_begin(&p->sum);
+
     rc = xet_cli_tree_read(&p->tree, p->args->operands[0]);
 
     puts->count = p->tree.count;
+    puts->tree = &p->tree;
+    puts->name = p->args->operands[0];
 
     return rc;
 }
@@ -153,14 +158,23 @@ xet_cli_put_registered(void *ctx, const xet_cli_file_t *file)
 {
     xet_cli_put_t  *p = ctx;
 
-    return xet_cli_put_print(p->args, file);
+    xet_cli_total_add(&p->sum, file->size, file->new_bytes);
+
+    return xet_cli_put_print(p->args, file, p->tree.root >= 0);
 }
 
 
 int
-xet_cli_put_print(const xet_cli_args_t *args, const xet_cli_file_t *file)
+xet_cli_put_print(const xet_cli_args_t *args, const xet_cli_file_t *file,
+    int many)
 {
     char  sha256[2 * XET_CLI_SHA256_LEN + 1];
+
+    if (many && !xet_cli_json(args)) {
+        return xet_cli_verbose(args)
+               ? xet_cli_file_line(&file->hash, file->size, file->name)
+               : XET_CLI_OK;
+    }
 
     *xet_hash_print_plain((uint8_t *) sha256, file->sha256) = '\0';
 
@@ -178,7 +192,20 @@ xet_cli_put_print(const xet_cli_args_t *args, const xet_cli_file_t *file)
 }
 
 
-/* Prints the empty folders of the tree. */
+int
+xet_cli_file_line(const xet_hash_t *hash, uint64_t size, const char *name)
+{
+    return xet_cli_print_row(0,
+               xet_cli_out_hash(NULL, hash, " "),
+               xet_cli_out_column(NULL, size, 14, " "),
+               xet_cli_out_text(NULL, name, "\n"));
+}
+
+
+/*
+ * Prints the empty folders of the tree, which are in a manifest, or the sum of
+ * the tree.
+ */
 
 static int
 xet_cli_put_folders(void *ctx)
@@ -188,6 +215,10 @@ xet_cli_put_folders(void *ctx)
     xet_cli_put_t  *p = ctx;
 
     rc = XET_CLI_OK;
+
+    if (p->tree.root >= 0 && !xet_cli_json(p->args)) {
+        return xet_cli_total_print(&p->sum, NULL, "new", "");
+    }
 
     for (i = 0; i < p->tree.count && rc == XET_CLI_OK; i++) {
 
@@ -220,8 +251,15 @@ xet_cli_puts(const xet_cli_args_t *args, xet_cli_http_t *h,
     p->http = h;
     p->puts = puts;
 
+    if (puts->tree) {
+        xet_cli_progress_folder(xet_cli_quiet(args), puts->name,
+                                puts->tree->files, puts->tree->bytes);
+    }
+
     rc = xet_cli_puts_init(p);
     rc = rc ? rc : xet_cli_puts_files(p);
+
+    xet_cli_progress_close();
 
     if (p->upload.http) {
         xet_cli_upload_free(&p->upload);
@@ -283,6 +321,10 @@ xet_cli_puts_files(xet_cli_putting_t *p)
 
     for (i = 0; i < p->puts->count; i++) {
         rc = xet_cli_puts_next(p, i);
+
+        if (p->puts->tree && !p->puts->tree->entries[i].folder) {
+            xet_cli_progress_file(p->puts->tree->entries[i].size);
+        }
 
         if (rc == XET_CLI_OK && p->packer.nfiles
             && (p->packer.terms + p->packer.nfiles >= XET_CLI_PUT_COMMIT

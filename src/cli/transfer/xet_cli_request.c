@@ -489,6 +489,10 @@ xet_cli_request_write(xet_net_request_t *net, const char *data, size_t n)
 
     kind = net->status / 100;
 
+    if (kind == 2) {
+        xet_cli_request_shown(r);
+    }
+
     if (r->write && kind == 2) {
         r->refused = (r->write(r, (const uint8_t *) data, n) != 0);
 
@@ -516,4 +520,14 @@ xet_cli_request_write(xet_net_request_t *net, const char *data, size_t n)
     }
 
     return xet_net_keep(net, data, keep) ? XET_NET_TAKEN : XET_NET_STOP;
+}
+
+
+void
+xet_cli_request_shown(const xet_cli_request_t *r)
+{
+    if (r->http->shown == r) {
+        r->http->shown = NULL;
+        (void) xet_cli_progress_retry(NULL);
+    }
 }

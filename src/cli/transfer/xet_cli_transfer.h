@@ -463,6 +463,7 @@ void xet_cli_part_stop(xet_cli_part_t *p, int keep);
 
 typedef struct {
     char                *path;
+    uint64_t             size;         /* at the time of xet_cli_tree_read() */
     unsigned             folder:1;     /* is an empty folder */
     unsigned             link:1;       /* is a symbolic link */
 } xet_cli_tree_entry_t;
@@ -480,6 +481,8 @@ typedef struct {
     xet_cli_tree_entry_t  *entries;    /* sorted by name */
     size_t                 count;
     size_t                 room;
+    uint64_t               files;      /* without the empty folders */
+    uint64_t               bytes;
 } xet_cli_tree_t;
 
 
@@ -764,6 +767,13 @@ typedef struct {
     size_t               count;
 
     /*
+     * The folder that the files are from, for the progress bar: file i is its
+     * entry i.  NULL: single files, each with a progress bar.
+     */
+    const xet_cli_tree_t  *tree;
+    const char          *name;
+
+    /*
      * Opens file i.  The name is not copied.  *in stays NULL if there is
      * nothing to send.  XET_CLI_ERROR, after printing the error, does not stop
      * other files.  Until a file is registered, it may be opened again, with
@@ -784,9 +794,16 @@ typedef struct {
 int xet_cli_puts(const xet_cli_args_t *args, xet_cli_http_t *h,
     const xet_cli_puts_t *puts);
 
-/* Prints an uploaded file, as text or as JSON. */
-int xet_cli_put_print(const xet_cli_args_t *args,
-    const xet_cli_file_t *file);
+/*
+ * Prints an uploaded file, as text or as JSON.  The text for a file of a
+ * folder (many) is one line, with --verbose only.
+ */
+int xet_cli_put_print(const xet_cli_args_t *args, const xet_cli_file_t *file,
+    int many);
+
+/* Prints a file of a folder as a line of text: hash, size and name. */
+int xet_cli_file_line(const xet_hash_t *hash, uint64_t size,
+    const char *name);
 
 
 #endif /* _XET_CLI_TRANSFER_H_INCLUDED_ */

@@ -27,7 +27,7 @@ static int xet_cli_tree_order(const struct dirent **one,
 static int xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
     const char *name, unsigned depth);
 static int xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder,
-    int link);
+    int link, uint64_t size);
 static int xet_cli_tree_left(const char *name, size_t len);
 
 
@@ -87,7 +87,8 @@ xet_cli_tree_folder(xet_cli_tree_t *t, int fd, const char *path,
         return rc;
     }
 
-    rc = (n == 0 && *path) ? xet_cli_tree_add(t, path, 1, 0) : XET_CLI_OK;
+    rc = (n == 0 && *path) ? xet_cli_tree_add(t, path, 1, 0, 0)
+                              : XET_CLI_OK;
 
     for (i = 0; i < n; i++) {
 
@@ -165,10 +166,14 @@ xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
              : xet_cli_tree_folder(t, folder, full, depth + 1);
 
     } else if (S_ISREG(st.st_mode)) {
-        rc = xet_cli_tree_add(t, full, 0, 0);
+        rc = xet_cli_tree_add(t, full, 0, 0, (uint64_t) st.st_size);
 
     } else if (S_ISLNK(st.st_mode) && t->links) {
-        rc = xet_cli_tree_add(t, full, 0, 1);
+        if (fstatat(fd, name, &st, 0) != 0) {
+            st.st_size = 0;
+        }
+
+        rc = xet_cli_tree_add(t, full, 0, 1, (uint64_t) st.st_size);
 
     } else {
         fault = S_ISLNK(st.st_mode) ? "symbolic link" : "not a regular file";
@@ -186,7 +191,8 @@ xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
 
 
 static int
-xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder, int link)
+xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder, int link,
+    uint64_t size)
 {
     xet_cli_tree_entry_t  *entries;
 
@@ -200,6 +206,7 @@ xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder, int link)
     t->entries = entries;
 
     t->entries[t->count].path = strdup(path);
+    t->entries[t->count].size = size;
     t->entries[t->count].folder = (folder != 0);
     t->entries[t->count].link = (link != 0);
 
@@ -208,6 +215,8 @@ xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder, int link)
     }
 
     t->count++;
+    t->files += !folder;
+    t->bytes += size;
 
     return XET_CLI_OK;
 }
