@@ -344,7 +344,7 @@ sub hub_routes {
 	my @routes;
 	my %parts = (type => 'models', id => 'alice/m', rev => 'main',
 		path => 'f.bin', git => 'alice/m.git', repo => 'alice/m',
-		owner => 'alice', root => '');
+		owner => 'alice', root => '', view => 'tree');
 
 	for my $row (@{ module_table('hub') }) {
 		my $uri = '/' . $row->{form} =~ s/:(\w+)/
