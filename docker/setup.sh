@@ -131,6 +131,8 @@ list()
         need_program git-lfs 'git git-lfs'      'Git LFS client, in tests'
         need_program node    'nodejs npm'       'JavaScript client, in tests'
         need_program chromium chromium          'browser client, in tests'
+        need_program zsh     zsh                'completion, in tests'
+        need_program fish    fish               'completion, in tests'
         need_program promtool prometheus        'to check metrics and alerts'
     esac
 

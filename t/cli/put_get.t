@@ -145,7 +145,7 @@ SKIP: {
 	my $get = Test::Xet::Cli::binary() . " get -o $dir/out $hash";
 
 	like(scalar `script -qec '$get' /dev/null < /dev/null`,
-		qr!\r\e\[K\S+ \[[#.]{24}\] +\d+% [\d.]+ [KMG]?i?B.*\r\e\[K$!s,
+		qr!\r\e\[K\S+ +\[[#.]{24}\] +\d+% +[\d.]+/42.0 MB.*\r\e\[K$!s,
 		'a progress bar');
 	is(scalar `script -qec '$get --quiet' /dev/null < /dev/null`, '',
 		'none with --quiet');
