@@ -144,6 +144,8 @@ for my $verb (@verbs) {
 		qr/\Ausage: xet $verb\b.*^  -h, --help.*^Examples:\n  .*xet /ms,
 		"$verb --help");
 	unlike($text, qr/^(?!  xet ).{81}/m, "$verb --help: the width");
+	like($text, qr/^      --json /m, "$verb: JSON")
+		if $verb ne 'completion';
 	is(xet(undef, 'help', $verb)->{code}, 0, "help $verb");
 
 	$help{$_} = 1 for $text =~ /^ .{4} --([\w-]+)/mg;
