@@ -307,7 +307,7 @@ sub settings {
 		'settings: moved');
 
 	visit('/alice/moved/settings');
-	press('main button', 'Delete …');
+	press('main .dangerous button');
 	set('dialog input', 'alice/other');
 	press('dialog button', 'Delete');
 	ok(wait_for(20, sub { $web->js('document.querySelector("dialog")'
