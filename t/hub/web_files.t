@@ -202,9 +202,11 @@ sub sign_in {
 	press('#sign-in');
 	set('dialog input[type=password]', $token{admin});
 	press('dialog button', 'Sign in');
+
+	# the page is loaded anew
+
 	ok(wait_for(20, sub { eval { $web->js(
-		'!document.querySelector("#sign-in")'
-		. ' && !!document.querySelector("main > *")') } }),
+		'!!document.querySelector("#account summary")') } }),
 		'signed in');
 }
 
@@ -221,6 +223,10 @@ sub paused {
 	$web->call('Network.emulateNetworkConditions', { offline => \0,
 		latency => 0, downloadThroughput => -1,
 		uploadThroughput => 3_000_000 });
+
+	ok(wait_for(20, sub { $web->js(
+		'!!document.querySelector("#upload-files")') }),
+		'upload: the page');
 
 	my $node = $web->call('Runtime.evaluate', { expression =>
 		'document.querySelector("#upload-files")' });
