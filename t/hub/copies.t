@@ -355,7 +355,7 @@ $r = $t->get('/api/datasets/alice/first/commits/main', $alice);
 is(join(' ', map { $_->{title} } @{ $r->json() }), 'initial commit',
 	'one commit');
 is($r->header_value('X-Total-Count'), 1, 'as is counted');
-is($t->sql("SELECT files || ' ' || bytes FROM xet.hub_lines l"
+is($t->sql("SELECT l.files || ' ' || l.bytes FROM xet.hub_lines l"
 	. " JOIN xet.hub_repos r ON r.id = l.repo_id WHERE name = 'first'"),
 	'3 70012', 'and so are its files');
 is($t->post('/api/datasets/alice/first/commit/main', \join("\n",
