@@ -179,6 +179,17 @@ is(join(' ', map { $_->{id} } @{ $t->get('/api/buckets', \%alice)->json() }),
 	'alice/b', 'all buckets');
 is_deeply($t->get('/api/buckets')->json(), [], 'for a stranger: none');
 
+for my $sort (qw/ usedStorage id createdAt lastModified /) {
+	my $r = $t->get("/api/models?sort=$sort&limit=1");
+
+	is_deeply([ map { $_->{id} } @{ $r->json() } ], [ 'alice/open' ],
+		"by $sort: what a stranger may see");
+	is($r->header_value('Link') =~ /cursor=/
+		? scalar @{ $t->get($r->header_value('Link')
+			=~ m!<http://[^/]+([^>]+)>!)->json() } : 0, 0,
+		"by $sort: nothing after it");
+}
+
 # --------------------------------------------------------------------------
 # in a browser
 
