@@ -26,8 +26,8 @@ function svg(tag, props, ...children) {
 /*
  * Returns a <figure>.  "time" has the ends of the intervals in ms; lines are
  * [{ name, values, steps }], where a value belongs to the interval that ends at
- * its time, and null is unknown.  With steps, a value is that of the whole
- * interval.  format() writes a value.
+ * its time; null means that the value is unknown.  With steps, the line stays at
+ * a value for the whole interval.  format() writes a value.
  */
 
 export function plot(title, time, lines, format) {

@@ -1,6 +1,6 @@
 /*
  * The status page: reads the JSON of "xet_status" at its own address every five
- * seconds.  A part is built anew only if its data has changed, so that a screen
+ * seconds.  A part is built again only if its data has changed, so that a screen
  * reader repeats nothing, and nothing closes while it is read.
  */
 

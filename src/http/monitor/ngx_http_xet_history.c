@@ -9,7 +9,7 @@
  * held for longer than it takes to copy the ring's samples for one response.
  *
  * A due sample also starts the queries for the next figures of the store, so
- * its size is known without Prometheus, and without anyone who looks.
+ * its size is known even if nobody requests metrics or the status page.
  *
  * Requests for metrics and for the status page are left out, as they would
  * hide the requests of clients.

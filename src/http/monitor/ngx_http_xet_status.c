@@ -496,8 +496,8 @@ ngx_http_xet_status_summary(ngx_http_xet_status_t *s)
 
 
 /*
- * Finds the endpoint for clients: that of the server's Hub, or else the API.
- * There is none if the request has no host name.
+ * Finds the endpoint for clients: the URL of the Hub if the server has one, or
+ * else the URL of the API.  There is none if the request has no host name.
  */
 
 static ngx_int_t
