@@ -89,6 +89,12 @@ EOS
 $t->token_key();
 $t->run();
 
+# The first worker names the store after its start, and the name is a part of
+# each epoch.
+
+wait_for(20, sub { $t->sql('SELECT identity FROM xet.store') })
+	or die "the database has no store\n";
+
 # --------------------------------------------------------------------------
 # the endpoint that the token location returns
 
