@@ -18,7 +18,9 @@
  * event loop does.
  *
  * A job that can't be posted sets "status"; the job of the body then waits for
- * its result, and gets that error.
+ * its result, and gets that error.  "packed" is set before the event loop hears
+ * that "pack" has ended, so the next piece in the same buffer may be cut before
+ * that; its "pack" is posted when the event loop has heard it.
  *
  * Ownership: "cut", "placed" and "begun" belong to the job of the body while it
  * runs, otherwise to the event loop.  The batch of a piece belongs to the job
@@ -49,6 +51,7 @@ typedef struct {
     size_t                          len;
     xet_status_t                    status;    /* result of "pack" */
     ngx_atomic_t                    packed;
+    unsigned                        packing:1; /* until pack_done() */
 } ngx_http_xet_pipeline_piece_t;
 
 
@@ -68,6 +71,7 @@ struct ngx_http_xet_pipeline_s {
     unsigned                        failed:1;  /* set before digested */
 
     xet_status_t                    status;    /* a job was not posted */
+    ngx_uint_t                      given;     /* pieces that may be packed */
     ngx_uint_t                      posted;    /* pieces passed to "pack" */
     ngx_uint_t                      jobs;      /* running jobs */
     unsigned                        digesting:1;
@@ -83,6 +87,8 @@ static xet_status_t ngx_http_xet_pipeline_cut_job(ngx_http_xet_pipeline_t *p,
 static xet_status_t ngx_http_xet_pipeline_place_job(
     ngx_http_xet_pipeline_t *p, xet_ingest_t *core);
 static ngx_uint_t ngx_http_xet_pipeline_free(ngx_http_xet_pipeline_t *p);
+static void ngx_http_xet_pipeline_pack(ngx_http_request_t *r,
+    ngx_http_xet_pipeline_t *p);
 static void ngx_http_xet_pipeline_pack_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_pipeline_digest(ngx_http_request_t *r,
     ngx_http_xet_pipeline_t *p);
@@ -244,10 +250,23 @@ ngx_http_xet_pipeline_free(ngx_http_xet_pipeline_t *p)
 void
 ngx_http_xet_pipeline_post(ngx_http_request_t *r, ngx_http_xet_pipeline_t *p)
 {
+    p->given = p->cut;
+
+    ngx_http_xet_pipeline_pack(r, p);
+}
+
+
+static void
+ngx_http_xet_pipeline_pack(ngx_http_request_t *r, ngx_http_xet_pipeline_t *p)
+{
     ngx_http_xet_pipeline_piece_t  *piece;
 
-    while (p->status == XET_OK && p->posted != p->cut) {
+    while (p->status == XET_OK && p->posted != p->given) {
         piece = ngx_http_xet_pipeline_piece(p, p->posted);
+
+        if (piece->packing) {
+            break;
+        }
 
         if (ngx_http_xet_task_post_beside(r, &piece->task,
                                           ngx_http_xet_pipeline_pack_job,
@@ -258,6 +277,8 @@ ngx_http_xet_pipeline_post(ngx_http_request_t *r, ngx_http_xet_pipeline_t *p)
             p->status = XET_OVERLOADED;
             return;
         }
+
+        piece->packing = 1;
 
         p->posted++;
         p->jobs++;
@@ -350,7 +371,17 @@ ngx_http_xet_pipeline_pack_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_pipeline_piece_t *piece = data;
 
-    ngx_http_xet_pipeline_done(r, piece->pipeline);
+    ngx_http_xet_pipeline_t  *p;
+
+    p = piece->pipeline;
+
+    piece->packing = 0;
+
+    if (p->handler == NULL) {
+        ngx_http_xet_pipeline_pack(r, p);
+    }
+
+    ngx_http_xet_pipeline_done(r, p);
 }
 
 
