@@ -551,26 +551,123 @@ END;
 $$;
 
 
--- Returns the history of a revision, newest commit first.  more is the first
--- commit of the next page, and message is the number of commits.  A page is
--- returned in parts of about 64 KiB.  rest is the number of remaining commits
--- and the first of them; NULL after the last part.
+-- Returns the last commit that wrote a row of the path, of the lines up to
+-- their commits seqs; NULL if none did.
 
-CREATE FUNCTION xet.hub_commits_get(asked xet.hub_asked, rev text, after text,
-    most integer, rest text)
+CREATE FUNCTION xet.hub_wrote(repo bigint, lines integer[], seqs integer[],
+    path text)
+    RETURNS bytea
+    LANGUAGE sql STABLE
+AS $$
+    SELECT c.oid
+      FROM unnest($2, $3) WITH ORDINALITY AS a(line, seq, n)
+     CROSS JOIN LATERAL (
+               SELECT CASE WHEN h.till <= a.seq THEN h.till
+                           ELSE h.since END AS seq
+                 FROM xet.hub_paths h
+                WHERE h.repo_id = $1 AND h.line = a.line AND h.path = $4
+                  AND h.since <= a.seq
+                ORDER BY h.since DESC
+                LIMIT 1
+           ) p
+      JOIN xet.hub_commits c
+        ON c.repo_id = $1 AND c.line = a.line AND c.seq = p.seq
+     ORDER BY a.n
+     LIMIT 1;
+$$;
+
+
+-- Returns the time of a text, a date or a date and a time in UTC; NULL if the
+-- text is neither.
+
+CREATE FUNCTION xet.hub_time(text text)
+    RETURNS timestamptz
+    LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    IF text ~ '^\d{4}-\d\d-\d\d$' THEN
+        RETURN (text || 'T00:00:00Z')::timestamptz;
+    END IF;
+
+    IF text ~ '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$' THEN
+        RETURN text::timestamptz;
+    END IF;
+
+    RETURN NULL;
+
+EXCEPTION WHEN data_exception THEN
+    RETURN NULL;
+END;
+$$;
+
+
+-- Returns the last commit that was made at a time or before, of the lines up to
+-- their commits seqs; NULL if there is none.
+
+CREATE FUNCTION xet.hub_until(repo bigint, lines integer[], seqs integer[],
+    until timestamptz)
+    RETURNS bytea
+    LANGUAGE sql STABLE
+AS $$
+    SELECT p.oid
+      FROM unnest($2, $3) WITH ORDINALITY AS a(line, seq, n)
+     CROSS JOIN LATERAL (
+               SELECT c.oid
+                 FROM xet.hub_commits c
+                WHERE c.repo_id = $1 AND c.line = a.line AND c.seq <= a.seq
+                  AND c.made_at <= $4
+                ORDER BY c.seq DESC
+                LIMIT 1
+           ) p
+     ORDER BY a.n
+     LIMIT 1;
+$$;
+
+
+-- Returns the commit before a commit in the history of a path; of all files,
+-- if path is ''.
+
+CREATE FUNCTION xet.hub_before(k xet.hub_commits, path text)
+    RETURNS bytea
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    l  record;
+BEGIN
+    IF path = '' THEN
+        RETURN k.parent;
+    END IF;
+
+    SELECT * INTO l FROM xet.hub_line(k.repo_id, k.line, k.seq);
+
+    RETURN xet.hub_wrote(k.repo_id, l.lines, (k.seq - 1) || l.seqs[2 :], path);
+END;
+$$;
+
+
+-- Returns the history of a revision, newest commit first; if path is not '',
+-- only the commits that added, changed or removed this file, or files in this
+-- folder.  Commits after the time "until" are left out.  more is the first
+-- commit of the next page, and message is the number of commits, NULL for a
+-- path.  A page is returned in parts of about 64 KiB.
+-- rest is the number of remaining commits, the first of them, and the path;
+-- NULL after the last part.
+
+CREATE FUNCTION xet.hub_commits_get(asked xet.hub_asked, rev text, path text,
+    until text, after text, most integer, rest text)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
     r     record;
-    k     record;
+    k     xet.hub_commits;
     got   integer := 0;
     at    bytea;
     body  text := '';
     total text;
     more  text;
 BEGIN
-    r := xet.hub_open(asked, false, CASE WHEN rest IS NULL THEN rev END, '');
+    r := xet.hub_open(asked, false, CASE WHEN rest IS NULL THEN rev END, path);
 
     IF r.status <> 200 THEN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
@@ -581,13 +678,34 @@ BEGIN
             RETURN xet.hub_says(400, 'invalid_cursor', 'Malformed cursor');
         END IF;
 
-        total := r.seqs[1];
+        path := r.path;
         body := '[';
-        at := coalesce(decode(after, 'hex'), r.oid);
+        at := r.oid;
+
+        IF until IS NOT NULL THEN
+            IF xet.hub_time(until) IS NULL THEN
+                RETURN xet.hub_says(400, 'invalid_argument',
+                                    'Unsupported value of the argument: until');
+            END IF;
+
+            at := xet.hub_until(r.id, r.lines, r.seqs, xet.hub_time(until));
+        END IF;
+
+        SELECT h.* INTO k FROM xet.hub_commit_of(r.id, at) h;
+
+        IF path = '' THEN
+            total := coalesce(k.seq, 0);
+        ELSE
+            SELECT xet.hub_wrote(r.id, l.lines, l.seqs, path) INTO at
+              FROM xet.hub_line(r.id, k.line, k.seq) l;
+        END IF;
+
+        at := coalesce(decode(after, 'hex'), at);
 
     ELSE
         most := split_part(rest, '/', 1)::integer;
         at := decode(split_part(rest, '/', 2), 'hex');
+        path := substr(rest, strpos(rest, '/') + 42);
     END IF;
 
     WHILE got < most AND octet_length(body) < 65536 LOOP
@@ -604,7 +722,7 @@ BEGIN
                 || '","authors":[{"user":' || to_json(k.who)
                 || ',"avatar":""}],"formatted":{"title":' || to_json(k.title)
                 || ',"message":' || to_json(left(k.message, 4096)) || '}}';
-        at := k.parent;
+        at := xet.hub_before(k, path);
         got := got + 1;
     END LOOP;
 
@@ -618,7 +736,7 @@ BEGIN
         WITH RECURSIVE w AS (
             SELECT at AS oid, 0 AS n
             UNION ALL
-            SELECT p.parent, w.n + 1
+            SELECT xet.hub_before(p, path), w.n + 1
               FROM w
              CROSS JOIN LATERAL xet.hub_commit_of(r.id, w.oid) p
              WHERE w.n < most - got
@@ -628,35 +746,132 @@ BEGIN
     END IF;
 
     RETURN xet.hub_says(200, NULL, total, body, more,
-                        (most - got) || '/' || encode(at, 'hex'));
+                        (most - got) || '/' || encode(at, 'hex') || '/'
+                        || path);
+END;
+$$;
+
+
+-- Returns up to "most" paths behind "after", in order, whose rows a commit has
+-- written: they begin or end at its number.
+
+CREATE FUNCTION xet.hub_changed_by(repo bigint, line integer, seq integer,
+    after text, most integer)
+    RETURNS text[]
+    LANGUAGE sql STABLE
+    SET enable_sort = off
+AS $$
+    SELECT ARRAY(
+        SELECT DISTINCT w.path
+          FROM ((SELECT h.path
+                   FROM xet.hub_paths h
+                  WHERE h.repo_id = $1 AND h.line = $2
+                    AND h.since = $3 AND h.since > 0
+                    AND h.path > coalesce($4, '')
+                  ORDER BY h.path
+                  LIMIT $5)
+                 UNION ALL
+                 (SELECT h.path
+                    FROM xet.hub_paths h
+                   WHERE h.repo_id = $1 AND h.line = $2
+                     AND h.till = $3 AND h.till <> 2147483647
+                     AND h.path > coalesce($4, '')
+                   ORDER BY h.path
+                   LIMIT $5)) w
+         ORDER BY w.path
+         LIMIT $5);
+$$;
+
+
+-- Does the same for two commits: of each line that one of them continues, rows
+-- count that begin or end between the commits.  Returns NULL if there are more
+-- than 100,000 of these rows.
+
+CREATE FUNCTION xet.hub_changed_between(repo bigint, lines integer[],
+    seqs integer[], old_lines integer[], old_seqs integer[], after text,
+    most integer)
+    RETURNS text[]
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    rows   CONSTANT integer := 100000;
+    b      record;
+    n      integer := 0;
+    got    integer;
+    paths  text[] := '{}';
+BEGIN
+    FOR b IN SELECT u.line, least(u.new, u.old) AS low,
+                    greatest(u.new, u.old) AS high
+               FROM (SELECT k.line, coalesce(max(k.new), 0) AS new,
+                            coalesce(max(k.old), 0) AS old
+                       FROM (SELECT a.line, a.seq AS new, NULL::integer AS old
+                               FROM unnest(lines, seqs) AS a(line, seq)
+                              UNION ALL
+                             SELECT o.line, NULL, o.seq
+                               FROM unnest(old_lines, old_seqs)
+                                       AS o(line, seq)) k
+                      GROUP BY k.line) u
+              WHERE u.new <> u.old
+    LOOP
+        WITH w AS MATERIALIZED (
+            (SELECT h.path
+               FROM xet.hub_paths h
+              WHERE h.repo_id = repo AND h.line = b.line
+                AND h.since > b.low AND h.since <= b.high AND h.since > 0
+              LIMIT rows - n + 1)
+            UNION ALL
+            (SELECT h.path
+               FROM xet.hub_paths h
+              WHERE h.repo_id = repo AND h.line = b.line
+                AND h.till > b.low AND h.till <= b.high
+                AND h.till <> 2147483647
+              LIMIT rows - n + 1)
+        )
+        SELECT (SELECT count(*) FROM w),
+               ARRAY(SELECT DISTINCT k.path
+                       FROM (SELECT unnest(paths)
+                              UNION ALL
+                             SELECT w.path FROM w
+                              WHERE w.path > coalesce(after, ''))
+                               AS k(path)
+                      ORDER BY k.path
+                      LIMIT most)
+          INTO got, paths;
+
+        n := n + got;
+
+        IF n > rows THEN
+            RETURN NULL;
+        END IF;
+    END LOOP;
+
+    RETURN paths;
 END;
 $$;
 
 
 -- Returns a page of the files that a commit added, removed or changed, compared
--- with its parent, by path; the cursor is the last path.  A file changed if its
--- contents did.
+-- with the revision "base", or with its parent, by path; the cursor is the last
+-- path.  If base is '', all files are added.  A file changed if its contents
+-- did.
 --
--- The rows that a commit has written begin or end at its number.  A page has
--- "most" of their paths.  A folder, or a file with the same contents, is left
--- out, so a page may be short, or empty, and still have a next one.
+-- A page has "most" of the paths whose rows were written.  A folder, or a file
+-- with the same contents, is left out, so a page may be short, or empty, and
+-- still have a next one.
 
-CREATE FUNCTION xet.hub_changes(asked xet.hub_asked, rev text, after text,
-    most integer)
+CREATE FUNCTION xet.hub_changes(asked xet.hub_asked, rev text, base text,
+    after text, most integer)
     RETURNS xet.hub_answer
     LANGUAGE plpgsql STABLE
-    SET enable_sort = off
 AS $$
 DECLARE
     r      record;
+    o      record;
     c      record;
     k      record;
-    seen   integer := 0;
+    paths  text[];
     items  text[] := '{}';
     last   text;
-
-    old_lines  integer[] := '{}';
-    old_seqs   integer[] := '{}';
 BEGIN
     r := xet.hub_open(asked, false, rev, '');
 
@@ -664,53 +879,50 @@ BEGIN
         RETURN xet.hub_says(r.status, r.code, r.message, more => r.more);
     END IF;
 
-    SELECT h.line, h.seq, p.line AS old_line, p.seq AS old_seq INTO c
-      FROM xet.hub_commits h
-      LEFT JOIN xet.hub_commits p
-        ON p.repo_id = h.repo_id AND p.oid = h.parent
-     WHERE h.repo_id = r.id AND h.oid = r.oid;
+    IF base IS NOT NULL THEN
+        SELECT b.lines, b.seqs INTO o FROM xet.hub_rev(r.id, base, '') b;
 
-    IF c.old_line IS NOT NULL THEN
-        SELECT o.lines, o.seqs INTO old_lines, old_seqs
-          FROM xet.hub_line(r.id, c.old_line, c.old_seq) o;
-    END IF;
-
-    FOR k IN SELECT p.path, n.hash, n.size, o.hash AS old_hash,
-                    o.size AS old_size
-               FROM (SELECT DISTINCT w.path
-                       FROM ((SELECT h.path
-                                FROM xet.hub_paths h
-                               WHERE h.repo_id = r.id AND h.line = c.line
-                                 AND h.since = c.seq AND h.since > 0
-                                 AND h.path > coalesce(after, '')
-                               ORDER BY h.path
-                               LIMIT most + 1)
-                              UNION ALL
-                              (SELECT h.path
-                                 FROM xet.hub_paths h
-                                WHERE h.repo_id = r.id AND h.line = c.line
-                                  AND h.till = c.seq AND h.till <> 2147483647
-                                  AND h.path > coalesce(after, '')
-                                ORDER BY h.path
-                                LIMIT most + 1)) w
-                      ORDER BY w.path
-                      LIMIT most + 1) p
-               LEFT JOIN LATERAL xet.hub_at(r.id, r.lines, r.seqs, p.path) n
-                 ON true
-               LEFT JOIN LATERAL xet.hub_at(r.id, old_lines, old_seqs,
-                                            p.path) o
-                 ON true
-              ORDER BY p.path
-    LOOP
-        IF seen = most THEN
-            RETURN xet.hub_says(200, body => '['
-                                || array_to_string(items, ',') || ']',
-                                more => last);
+        IF NOT FOUND AND base <> '' THEN
+            RETURN xet.hub_says(404, 'RevisionNotFound',
+                                'Invalid rev id: ' || base);
         END IF;
 
-        seen := seen + 1;
-        last := k.path;
+        paths := xet.hub_changed_between(r.id, r.lines, r.seqs, o.lines,
+                                         o.seqs, after, most + 1);
 
+        IF paths IS NULL THEN
+            RETURN xet.hub_says(413, 'too_many_rows',
+                'Too many files changed between the revisions');
+        END IF;
+
+    ELSE
+        SELECT h.line, h.seq, p.line AS old_line, p.seq AS old_seq INTO c
+          FROM xet.hub_commits h
+          LEFT JOIN xet.hub_commits p
+            ON p.repo_id = h.repo_id AND p.oid = h.parent
+         WHERE h.repo_id = r.id AND h.oid = r.oid;
+
+        SELECT l.lines, l.seqs INTO o
+          FROM xet.hub_line(r.id, c.old_line, c.old_seq) l
+         WHERE c.old_line IS NOT NULL;
+
+        paths := xet.hub_changed_by(r.id, c.line, c.seq, after, most + 1);
+    END IF;
+
+    IF cardinality(paths) > most THEN
+        paths := paths[: most];
+        last := paths[most];
+    END IF;
+
+    FOR k IN SELECT p.path, n.hash, n.size, f.hash AS old_hash,
+                    f.size AS old_size
+               FROM unnest(paths) WITH ORDINALITY AS p(path, n)
+               LEFT JOIN LATERAL xet.hub_at(r.id, r.lines, r.seqs, p.path) n
+                 ON true
+               LEFT JOIN LATERAL xet.hub_at(r.id, o.lines, o.seqs, p.path) f
+                 ON true
+              ORDER BY p.n
+    LOOP
         CONTINUE WHEN k.hash IS NOT DISTINCT FROM k.old_hash;
 
         items := items || json_build_object('path', k.path, 'type',
@@ -725,6 +937,7 @@ BEGIN
     END LOOP;
 
     RETURN xet.hub_says(200, body => '[' || array_to_string(items, ',')
-                                     || ']');
+                                     || ']',
+                        more => last);
 END;
 $$;

@@ -245,7 +245,8 @@ function pagePath(repo) {
 
 /*
  * The URL of a page of a repo: verb is "", "tree", "blob", "commits",
- * "commit", "settings", "upload", or "edit".  Buckets have no revisions.
+ * "commit", "compare", "settings", "upload", or "edit".  Buckets have no
+ * revisions.
  */
 
 export function pageUrl(repo, verb = "", rev = "", path = "") {

@@ -53,7 +53,8 @@ export function parse(url) {
     const rev = kind === "buckets" ? "" : rest.shift() || "main";
 
     return { page: { "": "repo", tree: "tree", blob: "file",
-        commits: "commits", commit: "commit", settings: "settings",
+        commits: "commits", commit: "commit", compare: "compare",
+        settings: "settings",
         upload: "upload", edit: "edit" }[verb] || "none",
         repo, rev, path: rest.join("/"), args };
 }

@@ -62,6 +62,7 @@ const ICONS = {
         + "1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3zM11.5 6.5a1.5 1.5 0 1 0 0-3 1.5 "
         + "1.5 0 0 0 0 3zM11.5 6.5c0 3-4 2.5-7 4",
     history: "M2.5 8A5.5 5.5 0 1 0 4.5 3.8M2.5 2.5V5.5h3M8 5v3.5l2 1.5",
+    compare: "M5 2.5v11M2.5 5 5 2.5 7.5 5M11 2.5v11M8.5 11l2.5 2.5 2.5-2.5",
     search: "M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10zM11 11l3.5 3.5",
     lock: "M3.5 7.5h9v6h-9zM5.5 7.5V5a2.5 2.5 0 0 1 5 0v2.5",
     user: "M8 8a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2.5 14.5c0-6 11-6 11 0",
@@ -140,6 +141,13 @@ export function formatCount(n) {
 
 
 export const formatNumber = (n) => n.toLocaleString("en");
+
+
+/* Returns a day in words. */
+
+export const dayOf = (date, zone) => new Date(date).toLocaleDateString("en",
+    { weekday: "long", day: "numeric", month: "long", year: "numeric",
+        timeZone: zone });
 
 
 /* Returns a <time>, as "3 hours ago", with the date as its title. */

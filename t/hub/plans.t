@@ -129,8 +129,12 @@ my %one = (
 	hub_ignores => [ map { my $rev = $_; sub { "$hub, '$rev'" } } 'main',
 		@other ],
 	hub_refs_get => sub { "$hub, NULL" },
-	hub_commits_get => sub { "$hub, 'main', NULL, 100, NULL" },
-	hub_changes => sub { "$hub, 'main', NULL, 100" },
+	hub_commits_get => [ map { my $what = $_;
+		sub { "$hub, 'main', $what, NULL, 100, NULL" } } "'', NULL",
+		"'d7/f7', NULL", "'d7', NULL", "'', '2000-01-01'" ],
+	hub_changes => [ map { my $base = $_;
+		sub { "$hub, 'main', $base, NULL, 100" } } 'NULL', "'main'",
+		map { "'$_'" } @other ],
 	hub_ref_put => [ sub { "$hub, 'heads/b$_[0]', 'main', 0, 'me', NULL,"
 		. " NULL, 'me'" }, sub { "$hub, 'heads/e$_[0]', NULL, 0, 'me',"
 		. " NULL, NULL, 'me'" } ],

@@ -243,7 +243,7 @@ my %read = (
 	"hub_tree_rows($old, 'main', 'd', false, true, NULL, 200, 200)" => 101,
 	"hub_info($old, 'main', true, NULL)" => 1,
 	"hub_paths_rows($old, 'main', '{README.md,gone/README.md}', true)" => 1,
-	"hub_changes($old, 'main', NULL, 256)" => 1
+	"hub_changes($old, 'main', NULL, NULL, 256)" => 1
 );
 
 for my $when ('before ANALYZE', 'behind ANALYZE') {

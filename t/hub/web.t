@@ -168,6 +168,61 @@ while ($uri) {
 is(join('|', @paged), join('|', map { $_->{path} }
 	@{ changes($commits->[1]{id}) }), 'page by page');
 
+# the history of a path, and the differences between two commits
+
+my $model = '/api/models/alice/open';
+
+sub ids {
+	my $r = $t->get("$model/commits/main$_[0]", $_[1]);
+
+	return $r->{status} == 200 ? join(' ', map { $_->{id} } @{ $r->json() })
+		: $r->{status} . ' ' . ($r->header_value('X-Error-Code') // '');
+}
+
+sub since { return changes("main?base=$_[0]") }
+
+my @id = map { $_->{id} } @$commits;
+
+is(ids(''), join(' ', @id), 'history');
+is(ids("/$_"), join(' ', @id[0, 1]), "history of $_") for 'd/text.txt', 'd';
+is(ids('/README.md'), $id[1], 'history of a file of the first commit');
+is(ids('/no'), '', 'history of an unknown file');
+is(ids('/d%00'), '400 ', 'history of an invalid path');
+is($t->get("$model/commits/main/d")->header_value('X-Total-Count'), undef,
+	'no count of a part of the history');
+is(ids('?until=2100-01-01'), join(' ', @id), 'history until tomorrow');
+is(ids('?until=2000-01-01T00:00:00Z'), '', 'history until 2000');
+is(ids("?until=$_"), '400 ', "history until '$_'")
+	for '', '2000', 'now', '2026-13-01', '2026-02-30T00:00:00Z', '%ff',
+		"2000-01-01'", '99999-01-01';
+
+is_deeply(since($id[1]), changes('main'), 'since the parent');
+is_deeply(since($id[0]), [], 'since itself');
+is(scalar @{ since($id[2]) }, 11 + @odd, 'since the root');
+is_deeply(since(''), since($id[2]), 'since the beginning');
+is_deeply(changes("$id[2]?base=main"), [ map { {
+	path => $_->{path}, type => 'removed', size => undef,
+	oldSize => $_->{size} } } @{ since($id[2]) } ], 'back to the root');
+
+my ($secret) = @{ $t->get('/api/models/alice/secret/commits/main', \%alice)
+	->json() };
+
+is($t->get("$model/changes/main?base=$_")->{status}, 404,
+	"since $_: not in this repo") for $secret->{id}, 'no', 'a' x 40;
+is($t->get("$model/changes/main?base=$_")->{status}, 400, "since '$_'")
+	for 'a%00', '%ff', '/../x';
+is($t->get("/api/models/alice/secret/commits/main/$_")->summary(),
+	$t->get("/api/models/alice/nothing/commits/main/$_")->summary() =~
+		s/nothing/secret/gr, "history of $_ of a private repo")
+	for qw/ README.md no /;
+
+my ($list) = $t->get("$model/changes/main?base=$id[2]&limit=2")
+	->header_value('Link') =~ m!<http://[^/]+([^>]+)>!;
+
+is($t->get($list)->{status}, 200, 'the next page');
+is($t->get($list =~ s/$id[2]/$id[1]/r)->{status}, 400,
+	'its cursor is not one of another base');
+
 my $who = $t->get('/api/whoami-v2', \%alice)->json()->{auth}{accessToken};
 
 is($who->{scope}, 'admin', 'whoami: scope');
@@ -251,6 +306,27 @@ sub browse {
 	shows(qr/d\/text\.txt/, 'commit: its file');
 	shows(qr/three/, 'commit: its lines');
 	look("/alice/open/commit/$commits->[0]{id}", 'commit');
+
+	$t->sql("UPDATE xet.hub_commits SET made_at = now() - interval '9 days'"
+		. " WHERE oid IN ('\\x$id[1]', '\\x$id[2]')");
+	visit('/alice/open/commits/main');
+	press('main a', 'last week');
+	shows(qr/d\/text\.txt/, 'since last week: the file');
+	shows(qr/three/, 'since last week: its lines');
+	shows(qr/1 commit\b/, 'since last week: the number of commits');
+	unlike(text(), qr/README/, 'since last week: only what changed');
+	look('/alice/open/compare/main?base=' . $id[2], 'compare');
+	shows(qr/README\.md/, 'since the root: all files');
+	visit('/alice/open/compare/main?since=2000-01-01');
+	shows(qr/From an empty repo/, 'since 2000');
+	visit('/alice/open/compare/main?since=x');
+	shows(qr/must be a date/, 'since x: an error');
+	visit('/alice/open/blob/main/README.md');
+	press('main .file-bar a', 'History');
+	shows(qr/first/, 'history of a file: its commit');
+	unlike(text(), qr/second/, 'history of a file: no other one');
+	press('main a', 'All commits');
+	shows(qr/second/, 'all commits');
 
 	viewers();
 

@@ -399,7 +399,8 @@ xet_route_view(xet_route_cut_t *cut, xet_route_args_t *args)
     xet_hub_text_t   part;
 
     static const char *const  views[] = {
-        "tree", "blob", "commits", "commit", "settings", "upload", "edit"
+        "tree", "blob", "commits", "commit", "compare", "settings", "upload",
+        "edit"
     };
 
     (void) args;

@@ -19,7 +19,9 @@
 typedef enum {
     NGX_HTTP_XET_HUB_ARG_ANY = 0,
     NGX_HTTP_XET_HUB_ARG_FLAG,         /* true, false, 1 or 0 */
-    NGX_HTTP_XET_HUB_ARG_COUNT         /* a number of at least 1 */
+    NGX_HTTP_XET_HUB_ARG_COUNT,        /* a number of at least 1 */
+    NGX_HTTP_XET_HUB_ARG_TIME,         /* the characters of a time */
+    NGX_HTTP_XET_HUB_ARG_REV           /* a revision, or nothing */
 } ngx_http_xet_hub_arg_e;
 
 
@@ -27,6 +29,17 @@ typedef struct {
     const char              *name;
     ngx_http_xet_hub_arg_e   type;
 } ngx_http_xet_hub_arg_t;
+
+
+/* what a value must be, by type */
+
+static const char *const  ngx_http_xet_hub_arg_must[] = {
+    "",
+    "must be true or false",
+    "must be a number",
+    "must be a date, or a date and a time in UTC (2026-01-31T12:00:00Z)",
+    "must be a branch, a tag or a commit"
+};
 
 
 static const ngx_http_xet_hub_arg_t *ngx_http_xet_hub_args_of(
@@ -65,12 +78,14 @@ static const ngx_http_xet_hub_arg_t  ngx_http_xet_hub_args_tree[] = {
 static const ngx_http_xet_hub_arg_t  ngx_http_xet_hub_args_commits[] = {
     { "expand", NGX_HTTP_XET_HUB_ARG_ANY },
     { "expand[]", NGX_HTTP_XET_HUB_ARG_ANY },
+    { "until", NGX_HTTP_XET_HUB_ARG_TIME },
     { "limit", NGX_HTTP_XET_HUB_ARG_COUNT },
     { "cursor", NGX_HTTP_XET_HUB_ARG_ANY },
     { NULL, NGX_HTTP_XET_HUB_ARG_ANY }
 };
 
 static const ngx_http_xet_hub_arg_t  ngx_http_xet_hub_args_changes[] = {
+    { "base", NGX_HTTP_XET_HUB_ARG_REV },
     { "limit", NGX_HTTP_XET_HUB_ARG_COUNT },
     { "cursor", NGX_HTTP_XET_HUB_ARG_ANY },
     { NULL, NGX_HTTP_XET_HUB_ARG_ANY }
@@ -221,13 +236,22 @@ ngx_http_xet_hub_arg_check(ngx_http_request_t *r,
         value++;
     }
 
-    if (ngx_http_xet_hub_arg_ok(known->type, value, last - value)) {
+    dst = ngx_pnalloc(r->pool, last - value + 1);
+    if (dst == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    src = value;
+    value = dst;
+
+    ngx_unescape_uri(&dst, &src, last - src, 0);
+
+    if (ngx_http_xet_hub_arg_ok(known->type, value, dst - value)) {
         return NGX_OK;
     }
 
     xet_hub_refuse(&refusal, known->name,
-                   (known->type == NGX_HTTP_XET_HUB_ARG_FLAG)
-                   ? "must be true or false" : "must be a number");
+                   ngx_http_xet_hub_arg_must[known->type]);
 
     return ngx_http_xet_hub_deny_key(r, XET_HUB_VALUE, &refusal);
 }
@@ -236,8 +260,6 @@ ngx_http_xet_hub_arg_check(ngx_http_request_t *r,
 static ngx_uint_t
 ngx_http_xet_hub_arg_ok(ngx_http_xet_hub_arg_e type, u_char *p, size_t len)
 {
-    ngx_int_t  n;
-
     switch (type) {
 
     case NGX_HTTP_XET_HUB_ARG_FLAG:
@@ -246,8 +268,26 @@ ngx_http_xet_hub_arg_ok(ngx_http_xet_hub_arg_e type, u_char *p, size_t len)
                || (len == 1 && (*p == '1' || *p == '0'));
 
     case NGX_HTTP_XET_HUB_ARG_COUNT:
-        n = ngx_atoi(p, len);
-        return n > 0;
+        return ngx_atoi(p, len) > 0;
+
+    case NGX_HTTP_XET_HUB_ARG_TIME:
+
+        if (len == 0 || len > NGX_HTTP_XET_HUB_ARG) {
+            return 0;
+        }
+
+        while (len--) {
+            if (p[len] != '\0' && ngx_strchr("0123456789-:.TZ", p[len])) {
+                continue;
+            }
+
+            return 0;
+        }
+
+        return 1;
+
+    case NGX_HTTP_XET_HUB_ARG_REV:
+        return len == 0 || xet_hub_rev_ok(p, len);
 
     default:
         return 1;

@@ -46,7 +46,8 @@ typedef struct {
 
 /* A response in parts. */
 
-#define NGX_HTTP_XET_HUB_REST  (XET_HUB_OID_LEN + XET_HUB_PATH_MAX)
+#define NGX_HTTP_XET_HUB_REST  (NGX_INT32_LEN + XET_HUB_OID_LEN              \
+                                + XET_HUB_PATH_MAX + sizeof("//"))
 
 typedef struct {
     ngx_http_xet_hub_stream_t   stream;
@@ -194,6 +195,10 @@ ngx_http_xet_hub_commits_handler(ngx_http_request_t *r,
     ngx_int_t                 rc;
     ngx_http_xet_hub_page_t  *page;
 
+    if (ngx_http_xet_hub_arg(r, "until", &hub->filters) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
     rc = ngx_http_xet_hub_page_args(r, hub, NGX_HTTP_XET_HUB_LIST_PAGE, &page);
 
     if (rc != NGX_OK) {
@@ -216,12 +221,16 @@ ngx_http_xet_hub_commits_ask(ngx_http_request_t *r)
     return ngx_http_xet_query(r, hub_commits_get,
                               ngx_http_xet_hub_parts_answered,
                               .asked = &hub->asked, .rev = p->page->rev,
+                              .path = p->page->path, .until = hub->filters,
                               .after = p->page->after, .most = p->page->most,
                               .rest = p->rest);
 }
 
 
-/* The files that a commit changed, in one statement a page. */
+/*
+ * The files that a commit changed, or that differ from those of the revision
+ * "base", in one statement a page.
+ */
 
 ngx_int_t
 ngx_http_xet_hub_changes_handler(ngx_http_request_t *r,
@@ -229,6 +238,10 @@ ngx_http_xet_hub_changes_handler(ngx_http_request_t *r,
 {
     ngx_int_t                 rc;
     ngx_http_xet_hub_page_t  *page;
+
+    if (ngx_http_xet_hub_arg(r, "base", &hub->filters) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
 
     rc = ngx_http_xet_hub_page_args(r, hub, NGX_HTTP_XET_HUB_CHANGES, &page);
 
@@ -239,7 +252,8 @@ ngx_http_xet_hub_changes_handler(ngx_http_request_t *r,
     return ngx_http_xet_query_wait(r,
                ngx_http_xet_query(r, hub_changes, ngx_http_xet_hub_paged,
                                   .asked = &hub->asked, .rev = page->rev,
-                                  .after = page->after, .most = page->most));
+                                  .base = hub->filters, .after = page->after,
+                                  .most = page->most));
 }
 
 
@@ -252,8 +266,9 @@ static ngx_int_t
 ngx_http_xet_hub_commits_headers(ngx_http_request_t *r,
     const ngx_http_xet_hub_answer_t *answer)
 {
-    if (ngx_http_xet_hub_header(r, "X-Total-Count", "%V", &answer->message)
-        != NGX_OK)
+    if (answer->message.data
+        && ngx_http_xet_hub_header(r, "X-Total-Count", "%V", &answer->message)
+           != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -267,7 +282,6 @@ ngx_int_t
 ngx_http_xet_hub_page_args(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     ngx_uint_t most, ngx_http_xet_hub_page_t **page)
 {
-    ngx_int_t                 n;
     ngx_str_t                 limit, value;
     ngx_http_xet_hub_page_t  *p;
 
@@ -293,16 +307,8 @@ ngx_http_xet_hub_page_args(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     p->expand = ngx_http_xet_hub_flag(r, "expand");
 
     if (ngx_http_arg(r, (u_char *) "limit", 5, &limit) == NGX_OK) {
-        n = ngx_atoi(limit.data, limit.len);
-
-        if (n <= 0) {
-            return ngx_http_xet_hub_deny(r, NGX_HTTP_BAD_REQUEST,
-                                         "invalid_argument",
-                                         "Unsupported value of the argument:"
-                                         " limit");
-        }
-
-        p->most = ngx_min(p->most, (ngx_uint_t) n);
+        p->most = ngx_min(p->most,
+                          (ngx_uint_t) ngx_atoi(limit.data, limit.len));
     }
 
     *page = p;

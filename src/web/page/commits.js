@@ -1,12 +1,15 @@
 /*
- * The history of a branch, tag or commit: its commits by day.
+ * The history of a branch, tag or commit, or of a file or folder in it: the
+ * commits by day.
  */
 
-import { apiPath, encodeRev, list, pageUrl, root } from "../api.js";
-import { announce, copyButton, fill, formatNumber, h, icon, notice, time }
+import { apiPath, encodePath, encodeRev, list, pageUrl, root }
+    from "../api.js";
+import { announce, copyButton, dayOf, fill, formatNumber, h, icon, notice,
+    time }
     from "../dom.js";
 import { plain } from "../list.js";
-import { readInfo, readRefs, repoHead, revSelect, shortRev }
+import { crumbs, readInfo, readRefs, repoHead, revSelect, shortRev }
     from "../repo_head.js";
 
 const PAGE = 50;
@@ -16,27 +19,41 @@ export async function show(route, signal, { go }) {
     const { repo, rev, path } = route;
     const [info, refs, page] = await Promise.all([
         readInfo(repo, rev, signal), readRefs(repo, signal),
-        list(apiPath(repo, `/commits/${encodeRev(rev)}`), { limit: PAGE },
-            signal)]);
-    const state = { repo, rows: page.rows, next: page.next, node: h("div") };
+        list(apiPath(repo, `/commits/${encodeRev(rev)}`
+            + (path && `/${encodePath(path)}`)), { limit: PAGE }, signal)]);
+    const state = { repo, rev, rows: page.rows, next: page.next,
+        node: h("div") };
 
     draw(state);
 
     return { title: `History · ${repo.id}`, body: h("div", {},
         await repoHead(repo, "commits", info, rev),
         h("div", { class: "row tree-bar" },
-            revSelect(refs, rev, (name) => go(pageUrl(repo, "commits", name))),
-            h("span", { class: "grow soft" }, page.total === undefined ? ""
-                : page.total === 1 ? "1 commit"
-                    : `${formatNumber(page.total)} commits`)),
-        path && notice("info", "These are all commits, not only those that "
-            + "changed ", h("code", {}, plain(path)), "."),
+            revSelect(refs, rev, (name) =>
+                go(pageUrl(repo, "commits", name, path))),
+            path ? h("div", { class: "grow" }, crumbs(repo, rev, path))
+                : h("span", { class: "grow soft" }, page.total === 1
+                    ? "1 commit" : `${formatNumber(page.total)} commits`),
+            path ? h("a", { class: "button", href: pageUrl(repo, "commits",
+                rev) }, "All commits") : since(repo, rev)),
+        state.rows.length === 0 && notice("info", "No commit has changed ",
+            h("code", {}, plain(path)), "."),
         state.node) };
 }
 
 
-const dayOf = (date) => new Date(date).toLocaleDateString("en",
-    { weekday: "long", day: "numeric", month: "long", year: "numeric" });
+/* Links to what has changed since a day; a day begins at midnight in UTC. */
+
+function since(repo, rev) {
+    const link = (text, days) => h("a", { class: "button", href:
+        `${pageUrl(repo, "compare", rev)}?since=`
+        + new Date(Date.now() - days * 864e5).toISOString().slice(0, 10) },
+    text);
+
+    return h("div", { class: "row" }, h("span", { class: "soft" },
+        "Changes since"), link("yesterday", 1), link("last week", 7),
+    link("last month", 30));
+}
 
 
 function draw(state) {
@@ -51,12 +68,12 @@ function draw(state) {
     fill(state.node, [...days].map(([day, commits]) =>
         h("section", { class: "day" }, h("h2", {}, day),
             h("ul", { class: "commits panel" }, commits.map((commit) =>
-                line(state.repo, commit))))),
+                line(state, commit))))),
     state.next && more(state));
 }
 
 
-function line(repo, commit) {
+function line({ repo, rev }, commit) {
     return h("li", { class: "commit" },
         h("div", { class: "commit-text" },
             h("a", { href: pageUrl(repo, "commit", commit.id) },
@@ -65,6 +82,10 @@ function line(repo, commit) {
         h("div", { class: "row commit-id" },
             h("code", {}, shortRev(commit.id)),
             copyButton(commit.id, "Copy the commit id"),
+            h("a", { class: "button quiet", title: "Show what changed since",
+                "aria-label": `Show what changed since ${shortRev(commit.id)}`,
+                href: `${pageUrl(repo, "compare", rev)}?base=${commit.id}` },
+            icon("compare")),
             h("a", { class: "button quiet", title: "Show the files",
                 "aria-label": `Show the files at ${shortRev(commit.id)}`,
                 href: pageUrl(repo, "tree", commit.id) }, icon("folder"))));

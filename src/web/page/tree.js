@@ -114,7 +114,9 @@ async function lastCommit({ repo, rev, path, signal }, entry) {
         h("span", { class: "soft" }, time(commit.date)),
         total > 0 && h("a", { href: pageUrl(repo, "commits", rev) },
             icon("history"), " ", total === 1 ? "1 commit"
-                : `${formatNumber(total)} commits`));
+                : `${formatNumber(total)} commits`),
+        path && h("a", { href: pageUrl(repo, "commits", rev, path) },
+            icon("history"), " History"));
 }
 
 
