@@ -407,8 +407,9 @@ sub history {
 		my @all = line($oid);
 
 		$oid = $rng->pick(@all);
-		$until = '&until=' . $t->sql("SELECT to_char(made_at AT TIME ZONE"
-			. " 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
+		$until = '&until=' . $t->sql('SELECT to_char(made_at'
+			. " AT TIME ZONE 'UTC',"
+			. " 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
 			. " FROM xet.hub_commits WHERE oid = '\\x$oid'");
 	}
 
