@@ -44,6 +44,7 @@ my @programs = (
 	{ name => 'hidden.pl', repeats => 2 },
 	{ name => 'hub_snapshot.pl', repeats => 1, args => [ 300 ] },
 	{ name => 'edge.pl' },
+	{ name => 'pages.pl', repeats => 3 },
 	{ name => 'dedup_sent.pl', args => [ 64, 100 ] },
 	{ name => 'abuse.pl', repeats => 1 },
 	{ name => 'amplify.pl' }
