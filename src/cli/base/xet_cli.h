@@ -855,6 +855,12 @@ int xet_cli_sha256(int fd, const char *name, uint64_t most,
     uint8_t sha256[XET_CLI_SHA256_LEN], uint64_t *size);
 
 /*
+ * Creates a context for a SHA-256.  Returns XET_CLI_OK; or XET_CLI_ERROR after
+ * printing an out-of-memory error, with *ctx NULL.
+ */
+int xet_cli_sha256_begin(EVP_MD_CTX **ctx);
+
+/*
  * xet_cli_open() opens a file for reading; "-" is the standard input.  Returns
  * NULL after printing the error.  xet_cli_close() accepts NULL, and leaves the
  * standard input open.
