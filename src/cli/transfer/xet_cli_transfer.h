@@ -592,6 +592,15 @@ FILE *xet_cli_tree_open(const xet_cli_tree_t *t, const char *path,
     int *executable);
 
 /*
+ * Returns a stream of an open file, which takes the descriptor, and sets
+ * *executable like xet_cli_tree_open().  If fd is -1 with errno, or is not a
+ * regular file, closes fd, prints the error and returns NULL; other is the
+ * error for a file of another type.
+ */
+FILE *xet_cli_tree_stream(int fd, const char *path, const char *other,
+    int *executable);
+
+/*
  * Opens the folder of a path; if make is set, creates missing folders.  Sets
  * *base to the last part of the path, not copied.  Returns a descriptor, which
  * the caller must close; or -1 with errno, and prints nothing.
