@@ -21,18 +21,8 @@ use File::Temp qw/ tempdir /;
 
 delete $ENV{XET_POSTGRES};
 
-my $cas = <<'EOC';
-location /cas/ {
-            xet_api;
-            xet_api_base /cas;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-EOC
-
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 300,
-	http => Test::Xet::Token::token_directive() . <<"EOC",
+	http => Test::Xet::Token::token_directive() . <<'EOC',
 server {
         listen 127.0.0.1:%%PORT_8081%%;
 
@@ -42,10 +32,10 @@ server {
             xet_api_base /cas;
         }
 
-        $cas
+        %%CAS%%
     }
 EOC
-	server => 'xet_hub_expose on;', locations => <<"EOC");
+	server => 'xet_hub_expose on;', locations => <<'EOC');
 location / {
             xet_hub on;
             xet_auth off;
@@ -59,11 +49,7 @@ location / {
             client_max_body_size 80m;
         }
 
-        location /xorbs/ {
-            %%DATA%%
-        }
-
-        $cas
+        %%CAS%%
 EOC
 
 $t->token_key();

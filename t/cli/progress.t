@@ -32,14 +32,6 @@ location / {
             client_max_body_size 200m;
         }
 
-        location /cas/ {
-            xet_api;
-            xet_api_base /cas;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-
         location /plain/ {
             xet_api;
             xet_api_base /plain;
@@ -51,9 +43,7 @@ location / {
             }
         }
 
-        location /xorbs/ {
-            %%DATA%%
-        }
+        %%CAS%%
 EOC
 
 $t->token_key();
