@@ -1061,6 +1061,11 @@ CREATE TABLE xet.hub_commits (
 CREATE INDEX hub_commits_upload ON xet.hub_commits (repo_id, upload)
     WHERE upload IS NOT NULL;
 
+-- finds the user names of all subjects without reading all commits, see
+-- xet.subject_names()
+
+CREATE INDEX hub_commits_who ON xet.hub_commits (coalesce(subject, ''), who);
+
 
 CREATE TABLE xet.hub_refs (
     repo_id  bigint NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,

@@ -371,9 +371,52 @@ AS $$
 $$;
 
 
--- Lists the usage of all repos, and of the subjects with any usage.  Only the
--- hash of a subject is recorded; it is shown in hexadecimal.  A subject that
--- has its own limit is shown by name, with a slash for the zero byte.
+-- Returns the names of subjects.  key is the hash of a subject, which is all
+-- that most tables have of it.  The name of a subject with limits of its own is
+-- issuer, slash and subject, and owner is its row in xet.quotas.  The name of
+-- another subject is the user name in its commits.  The tokens that the Hub
+-- gives to a user may have no issuer, so the user name without an issuer is a
+-- subject, too.
+--
+-- The recursion reads one row for each name: it jumps from name to name in the
+-- index hub_commits_who, however many commits a user has made.
+
+CREATE FUNCTION xet.subject_names()
+    RETURNS TABLE (key bytea, owner bytea, name text)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    WITH RECURSIVE names AS (
+        (SELECT coalesce(c.subject, '') AS subject, c.who
+           FROM xet.hub_commits c
+          ORDER BY coalesce(c.subject, ''), c.who
+          LIMIT 1)
+        UNION ALL
+        SELECT k.subject, k.who
+          FROM names n
+         CROSS JOIN LATERAL (SELECT coalesce(c.subject, '') AS subject, c.who
+                               FROM xet.hub_commits c
+                              WHERE (coalesce(c.subject, ''), c.who)
+                                    > (n.subject, n.who)
+                              ORDER BY coalesce(c.subject, ''), c.who
+                              LIMIT 1) k
+    )
+    SELECT DISTINCT ON (a.key) a.key, a.owner, a.name
+      FROM (SELECT sha256(q.owner) AS key, q.owner,
+                   replace(encode(q.owner, 'escape'), '\000', '/') AS name
+              FROM xet.quotas q
+             WHERE q.kind = 'subject'
+            UNION ALL
+            SELECT k.key, NULL, n.who
+              FROM names n,
+                   unnest(ARRAY[n.subject, sha256('\x00' ||
+                          convert_to(n.who, 'UTF8'))]) k (key)
+             WHERE n.who <> '') a
+     ORDER BY a.key, a.owner, a.name;
+$$;
+
+
+-- Lists the usage of all repos, and of the subjects with any usage.  A subject
+-- without a known name is shown by its hash in hexadecimal.
 
 CREATE FUNCTION xet.usage_list()
     RETURNS TABLE (kind text, name text, stored bigint, logical bigint,
@@ -386,18 +429,11 @@ AS $$
                int8send(r.id) AS key
           FROM xet.repos r
         UNION ALL
-        SELECT 'subject', coalesce(q.name, w.who, encode(u.owner, 'hex')),
-               coalesce(q.owner, u.owner), u.owner
+        SELECT 'subject', coalesce(n.name, encode(u.owner, 'hex')),
+               coalesce(n.owner, u.owner), u.owner
           FROM (SELECT DISTINCT u.owner FROM xet.usage u
                  WHERE length(u.owner) = 32) u
-          LEFT JOIN (SELECT q.owner, sha256(q.owner) AS key,
-                            replace(encode(q.owner, 'escape'), '\000', '/')
-                                AS name
-                       FROM xet.quotas q
-                      WHERE q.kind = 'subject' AND q.owner <> '') q
-            ON q.key = u.owner
-          LEFT JOIN (SELECT DISTINCT c.who FROM xet.hub_commits c) w
-            ON sha256('\x00' || convert_to(w.who, 'UTF8')) = u.owner
+          LEFT JOIN xet.subject_names() n ON n.key = u.owner
     )
     SELECT o.kind, o.name, u.stored, u.logical, u.files, q.stored, q.logical,
            u.metadata, q.metadata
@@ -508,10 +544,11 @@ BEGIN
           FROM wrong w
     )
     SELECT CASE length(m.owner) WHEN 8 THEN 'repo' ELSE 'subject' END,
-           coalesce(r.name, encode(m.owner, 'hex')), m.stored, m.logical,
-           m.files, m.metadata
+           coalesce(r.name, n.name, encode(m.owner, 'hex')), m.stored,
+           m.logical, m.files, m.metadata
       FROM mended m
-      LEFT JOIN xet.repos r ON int8send(r.id) = m.owner;
+      LEFT JOIN xet.repos r ON int8send(r.id) = m.owner
+      LEFT JOIN xet.subject_names() n ON n.key = m.owner;
 END;
 $$;
 

@@ -21,18 +21,8 @@ use File::Temp qw/ tempdir /;
 
 delete $ENV{XET_POSTGRES};
 
-my $cas = <<'EOC';
-location /cas/ {
-            xet_api;
-            xet_api_base /cas;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-EOC
-
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 300,
-	http => Test::Xet::Token::token_directive() . <<"EOC",
+	http => Test::Xet::Token::token_directive() . <<'EOC',
 server {
         listen 127.0.0.1:%%PORT_8081%%;
 
@@ -42,10 +32,10 @@ server {
             xet_api_base /cas;
         }
 
-        $cas
+        %%CAS%%
     }
 EOC
-	server => 'xet_hub_expose on;', locations => <<"EOC");
+	server => 'xet_hub_expose on;', locations => <<'EOC');
 location / {
             xet_hub on;
             xet_auth off;
@@ -59,11 +49,7 @@ location / {
             client_max_body_size 80m;
         }
 
-        location /xorbs/ {
-            %%DATA%%
-        }
-
-        $cas
+        %%CAS%%
 EOC
 
 $t->token_key();
@@ -228,6 +214,53 @@ is($r->{code}, 1, 'token: no such repo');
 is($r->{out}, '', 'token: no such repo: none');
 $r = xet($t, 'token', '--key', $key, '--repo', 'hf://me/model');
 is($r->{code}, 2, 'token: needs the database');
+
+# --------------------------------------------------------------------------
+# usage of users, of any issuer: names are found in commits, without reading all
+# of the commits
+
+my $ann = db_xet('token', '--key', $key, '--subject', 'ann', '--scope',
+	'write')->{out} =~ s/\s//gr;
+
+$r = xet($t, { dir => $dir, env => { HF_ENDPOINT => $t->url('', 8081),
+	HF_TOKEN => $ann } }, 'put', '-r', 'in', 'hf://ann/model');
+is($r->{code}, 0, 'put by ann') or diag($r->{err});
+like(db_xet('usage')->{out}, qr/^subject .* ann$/m, 'usage: a user');
+
+$t->sql('DELETE FROM xet.usage');
+like(db_xet('usage', '--recount')->{out}, qr/^subject .* ann$/m,
+	'usage: a user, counted anew');
+
+$t->sql(<<'EOF_SQL');
+WITH users AS (
+    SELECT i, 'bob' || i AS who,
+           sha256('https://id\000bob' || convert_to(i::text, 'UTF8')) AS subject
+      FROM generate_series(0, 9) i
+), commits AS (
+    INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title, subject)
+    SELECT (SELECT min(id) FROM xet.hub_repos), 1000, n,
+           substr(sha256(int8send(n)), 1, 20), u.who, '', u.subject
+      FROM generate_series(1, 20000) n
+      JOIN users u ON u.i = n % 10
+)
+INSERT INTO xet.usage (owner, stored, logical, files)
+SELECT u.subject, 1, 1, 1 FROM users u;
+ANALYZE xet.hub_commits;
+EOF_SQL
+
+is(join(' ', db_xet('usage')->{out} =~ /^subject .* (bob\d)$/mg),
+	join(' ', map { "bob$_" } 0 .. 9), 'usage: users of an issuer');
+is(($t->sql(<<'EOF_SQL') =~ /(\d+)\s*\z/)[0], 0, 'usage: reads few commits');
+BEGIN;
+SELECT count(*) FROM xet.usage_list();
+SELECT seq_tup_read FROM pg_stat_xact_user_tables
+ WHERE relid = 'xet.hub_commits'::regclass;
+EOF_SQL
+
+is(db_xet('usage', '--subject', 'bob3', '--issuer', 'https://id', '--set',
+	'logical=1G')->{code}, 0, 'usage: a limit of a user');
+like(db_xet('usage')->{out}, qr!^subject .* 1073741824 .* https://id/bob3$!m,
+	'usage: its issuer');
 
 # --------------------------------------------------------------------------
 # zTensor files

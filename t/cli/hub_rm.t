@@ -44,13 +44,7 @@ location / {
             client_max_body_size 80m;
         }
 
-        location /cas/ {
-            xet_api;
-            xet_api_base /cas;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
+        %%CAS%%
 EOC
 
 $t->token_key();

@@ -2,9 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# The progress bar in a terminal: one for all files of a folder, not wider than
-# the terminal, with the reason of a retry; none in a pipe or with --quiet.  The
-# result of a folder: one line, with --verbose also a line for each file.
+# The progress bar in a terminal: one for all files of a folder, or for all
+# copies of a store; not wider than the terminal, with the reason of a retry;
+# none in a pipe or with --quiet.  The result of a folder: one line, with
+# --verbose also a line for each file.
 
 use warnings;
 use strict;
@@ -15,7 +16,7 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::Xet;
 use Test::Xet::Cli;
-use Test::Xet::Process qw/ slurp spew /;
+use Test::Xet::Process qw/ build_dir slurp spew /;
 use Test::Xet::Token;
 
 use File::Path qw/ make_path /;
@@ -31,14 +32,6 @@ location / {
             client_max_body_size 200m;
         }
 
-        location /cas/ {
-            xet_api;
-            xet_api_base /cas;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-
         location /plain/ {
             xet_api;
             xet_api_base /plain;
@@ -50,9 +43,7 @@ location / {
             }
         }
 
-        location /xorbs/ {
-            %%DATA%%
-        }
+        %%CAS%%
 EOC
 
 $t->token_key();
@@ -154,6 +145,39 @@ SKIP: {
 		is_deeply($lines, [], join(' ', 'no bar:', %$env, @more));
 	}
 
+	# copies
+
+	for my $i (1 .. 4) {
+		spew("$dir/copy", mix(20 + $i, 500_000));
+		cli('put', 'copy');
+	}
+
+	my $n = $t->sql('SELECT count(*) FROM xet.xorbs');
+	my $backup = "$dir/backup";
+	my $empty = $t->conninfo() =~ s/dbname=xet/dbname=empty/r;
+
+	$t->sql('CREATE DATABASE empty OWNER xet');
+
+	for my $case ([ 'a backup', "/$n", 'backup', '--rate', '4m', $backup ],
+		[ 'a check of a backup', '', 'backup', '--verify', $backup ],
+		[ 'a restore', "/$n", 'restore', '--rate', '4m', '--sql',
+			build_dir() . '/sql', '--store', "$dir/restored",
+			'--postgres', $empty, $backup ],
+		[ 'a rebuild', '', 'rebuild' ],
+		[ 'a copy of a store', "/$n", 'store', 'copy', '--rate', '4m',
+			'--from', $t->store(), '--to', "$dir/store" ])
+	{
+		my ($name, $all, @args) = @$case;
+		my ($lines, $rest) = terminal(100, {}, @args);
+		my $total = $all ? qr/  \[[#.]+\]  +\d+%  / : qr/  /;
+		my $line = qr/^(?:\S+  )?\d+\Q$all\E copies$total.* .?B\/s/;
+
+		cmp_ok(scalar(@$lines), '>', 0, "$name: a bar") or diag($rest);
+		is_deeply([ grep { !/$line/ } @$lines ], [],
+			"$name: with all copies");
+		unlike($rest, qr/copies  /, "$name: only the result stays");
+	}
+
 	# a retry
 
 	spew($t->dir() . '/busy', '');
@@ -213,7 +237,8 @@ sub terminal {
 	my ($columns, $env, @args) = @_;
 
 	my %env = (TERM => 'xterm', HF_ENDPOINT => $t->url(''), XET_TOKEN => '',
-		XET_ENDPOINT => $t->url('/plain'),
+		XET_ENDPOINT => $t->url('/plain'), XET_STORE => $t->store(),
+		XET_POSTGRES => $t->conninfo(),
 		XDG_CACHE_HOME => "$dir/cache",
 		%$env);
 

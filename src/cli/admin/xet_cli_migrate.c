@@ -33,7 +33,7 @@
 
 typedef struct {
     xet_cli_pg_t    *pg;
-    const char      *folder;
+    char            *folder;
     int              json;
     struct dirent  **entries;
     int              n;
@@ -41,6 +41,9 @@ typedef struct {
 } xet_cli_migrate_t;
 
 
+static int xet_cli_migrate_open(xet_cli_migrate_t *m,
+    const xet_cli_args_t *args);
+static void xet_cli_migrate_close(xet_cli_migrate_t *m);
 static char *xet_cli_migrate_folder(const xet_cli_args_t *args);
 static int xet_cli_migrate_list(xet_cli_migrate_t *m);
 static int xet_cli_migrate_order(const struct dirent **a,
@@ -58,22 +61,10 @@ static int xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
 int
 xet_cli_migrate(const xet_cli_args_t *args)
 {
-    int                 rc;
-    char               *folder;
+    int                 rc, i;
     xet_cli_migrate_t   m;
 
-    folder = xet_cli_migrate_folder(args);
-
-    if (folder == NULL) {
-        return XET_CLI_ERROR;
-    }
-
-    memset(&m, 0, sizeof(m));
-
-    m.folder = folder;
-    m.json = xet_cli_json(args);
-
-    rc = xet_cli_migrate_list(&m);
+    rc = xet_cli_migrate_open(&m, args);
 
     if (rc == XET_CLI_OK) {
         m.pg = xet_cli_pg_open(args, &rc);
@@ -81,22 +72,16 @@ xet_cli_migrate(const xet_cli_args_t *args)
 
     rc = rc ? rc : xet_cli_migrate_begin(&m);
 
-    while (m.n--) {
+    /*
+     * entries are in descending order: the last entry is the oldest migration,
+     * the first entry is functions.sql
+     */
 
-        /*
-         * entries are in descending order: the last entry is the oldest
-         * migration, the first entry is functions.sql
-         */
-
-        rc = rc ? rc : xet_cli_migrate_file(&m, m.entries[m.n]->d_name);
-
-        free(m.entries[m.n]);
+    for (i = m.n - 1; i >= 0 && rc == XET_CLI_OK; i--) {
+        rc = xet_cli_migrate_file(&m, m.entries[i]->d_name);
     }
 
-    xet_cli_pg_close(m.pg);
-
-    free(m.entries);
-    free(folder);
+    xet_cli_migrate_close(&m);
 
     return rc;
 }
@@ -106,29 +91,42 @@ int
 xet_cli_migrate_newest(const xet_cli_args_t *args, uint64_t *newest)
 {
     int                 rc;
-    char               *folder;
     xet_cli_migrate_t   m;
 
-    folder = xet_cli_migrate_folder(args);
-
-    if (folder == NULL) {
-        return XET_CLI_ERROR;
-    }
-
-    memset(&m, 0, sizeof(m));
-    m.folder = folder;
-
-    rc = xet_cli_migrate_list(&m);
+    rc = xet_cli_migrate_open(&m, args);
     *newest = m.newest;
 
-    while (m.n > 0) {
-        free(m.entries[--m.n]);
-    }
-
-    free(m.entries);
-    free(folder);
+    xet_cli_migrate_close(&m);
 
     return rc;
+}
+
+
+/* Finds the migrations.  Call xet_cli_migrate_close() even after an error. */
+
+static int
+xet_cli_migrate_open(xet_cli_migrate_t *m, const xet_cli_args_t *args)
+{
+    memset(m, 0, sizeof(xet_cli_migrate_t));
+
+    m->json = xet_cli_json(args);
+    m->folder = xet_cli_migrate_folder(args);
+
+    return m->folder ? xet_cli_migrate_list(m) : XET_CLI_ERROR;
+}
+
+
+static void
+xet_cli_migrate_close(xet_cli_migrate_t *m)
+{
+    while (m->n > 0) {
+        free(m->entries[--m->n]);
+    }
+
+    xet_cli_pg_close(m->pg);
+
+    free(m->entries);
+    free(m->folder);
 }
 
 

@@ -214,12 +214,12 @@ xet_cli_backup_store(xet_cli_backup_t *b)
     int  rc;
 
     xet_cli_pace_begin(&b->pace, b->rate);
-    xet_cli_progress_begin(xet_cli_quiet(b->args), b->args->operands[0],
-                           b->m.bytes);
+    xet_cli_progress_items(xet_cli_quiet(b->args), b->args->operands[0],
+                           "copies", b->m.copies, b->m.bytes);
 
     rc = xet_cli_backup_copies(b);
 
-    xet_cli_progress_end();
+    xet_cli_progress_close();
 
     return rc ? rc : xet_cli_backup_unlock(b);
 }

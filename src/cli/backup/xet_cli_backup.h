@@ -122,7 +122,9 @@ typedef struct {
     xet_store_writer_t    *writer;     /* file being written, or NULL */
 
     uint64_t               done;       /* bytes read */
-    void                 (*tell)(uint64_t bytes);  /* reports bytes; or NULL */
+    uint64_t               before;     /* bytes read before this copy */
+    void                 (*tell)(uint64_t bytes);  /* reports the bytes read of
+                                                      this copy; or NULL */
 
     /* the batch: files that are written, but not flushed */
 

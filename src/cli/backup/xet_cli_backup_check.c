@@ -66,7 +66,8 @@ xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *storage)
     rc = xet_cli_copier_begin(&k.copier, NULL, &pace);
     worse = XET_CLI_OK;
 
-    xet_cli_progress_begin(xet_cli_quiet(args), args->operands[0], 0);
+    xet_cli_progress_items(xet_cli_quiet(args), args->operands[0], "copies", 0,
+                           0);
 
     while (n-- && rc == XET_CLI_OK) {
         rc = xet_cli_check_generation(&k, names[n],
@@ -82,7 +83,7 @@ xet_cli_backup_check(const xet_cli_args_t *args, xet_store_t *storage)
         }
     }
 
-    xet_cli_progress_end();
+    xet_cli_progress_close();
     xet_cli_copier_end(&k.copier);
     free(names);
 
@@ -181,6 +182,7 @@ xet_cli_check_read(xet_cli_check_t *k, const xet_cli_copy_t *copy)
     k->copies++;
 
     rc = xet_cli_copier_read(&k->copier, k->storage, copy, &what);
+    xet_cli_progress_item(copy->size);
 
     if (rc == XET_CLI_OK && what != XET_CLI_COPY_GOOD) {
         k->faults++;

@@ -53,6 +53,7 @@ xet_cli_backup_copies(xet_cli_backup_t *b)
 
     while (rc == XET_CLI_OK && !list.ended) {
         rc = xet_cli_backup_copy(b, &list.copy);
+        xet_cli_progress_item(list.copy.size);
         rc = rc ? rc : xet_cli_backup_ask(b);
         rc = rc ? rc : xet_cli_list_next(&list);
     }

@@ -201,6 +201,7 @@ xet_cli_copier_scan(xet_cli_copier_t *c, xet_store_t *from,
     scan.data = c;
 
     c->writer = writer;
+    c->before = c->done;
 
     rc = xet_cli_scan(&scan);
 
@@ -227,7 +228,7 @@ xet_cli_copier_piece(void *data, const uint8_t *bytes, size_t n)
     c->done += n;
 
     if (c->tell) {
-        c->tell(c->done);
+        c->tell(c->done - c->before);
     }
 
     rc = c->writer ? xet_cli_writer_write(c->writer, bytes, n) : XET_CLI_OK;

@@ -76,6 +76,7 @@ typedef struct {
 
 
 static int xet_cli_copying_all(xet_cli_copying_t *c);
+static int xet_cli_copying_totals(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_copying_open(xet_cli_copying_t *c, uint64_t *threads);
 static xet_store_t *xet_cli_copying_storage(xet_cli_copying_t *c,
     xet_cli_option_t option, int flags, int *rc);
@@ -153,9 +154,8 @@ static int
 xet_cli_copying_all(xet_cli_copying_t *c)
 {
     int       rc;
-    uint64_t  threads, total;
+    uint64_t  threads;
 
-    total = 0;
     threads = 1;
     rc = xet_cli_copying_open(c, &threads);
 
@@ -166,23 +166,31 @@ xet_cli_copying_all(xet_cli_copying_t *c)
     rc = rc ? rc : xet_cli_copying_session(c);
     rc = rc ? rc : xet_cli_copying_target(c);
     rc = rc ? rc
-            : xet_cli_pg_number(c->pg, "SELECT coalesce(sum(stored_size), 0)"
-                                "::bigint FROM xet.xorbs", NULL, &total);
+            : xet_cli_pg_query(c->pg, "SELECT count(*),"
+                               " coalesce(sum(stored_size), 0)::bigint"
+                               " FROM xet.xorbs", NULL,
+                               xet_cli_copying_totals, c);
+    rc = rc ? rc : xet_cli_copying_rows(c, threads);
 
-    if (rc == XET_CLI_OK) {
-        xet_cli_progress_begin(xet_cli_quiet(c->args), c->to->name,
-                               total);
-
-        rc = xet_cli_copying_rows(c, threads);
-
-        xet_cli_progress_end();
-    }
+    xet_cli_progress_close();
 
     rc = rc ? rc : xet_cli_copying_finish(c);
 
     /* print the counters even after a failure */
 
     return c->copies ? xet_cli_worse(rc, xet_cli_copying_print(c)) : rc;
+}
+
+
+static int
+xet_cli_copying_totals(void *ctx, const xet_cli_pg_row_t *row)
+{
+    xet_cli_copying_t *c = ctx;
+
+    xet_cli_progress_items(xet_cli_quiet(c->args), c->to->name, "copies",
+                           xet_cli_pg_u64(row, 0), xet_cli_pg_u64(row, 1));
+
+    return XET_CLI_OK;
 }
 
 
@@ -883,7 +891,7 @@ xet_cli_copying_count(xet_cli_copying_t *c, uint64_t *counter,
         c->copied_bytes += row->copy.size;
     }
 
-    xet_cli_progress_set(c->bytes);
+    xet_cli_progress_item(row->copy.size);
 
     pthread_mutex_unlock(&c->mutex);
 }

@@ -129,8 +129,8 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
     rc = rc ? rc : xet_cli_storage_sync(b->storage, NULL);
     rc = rc ? rc : xet_cli_copier_begin(&b->copier, NULL, NULL);
 
-    xet_cli_progress_begin(xet_cli_quiet(b->args),
-                           b->storage->name, 0);
+    xet_cli_progress_items(xet_cli_quiet(b->args), b->storage->name, "copies",
+                           0, 0);
 
     rc = rc ? rc : xet_cli_rebuild_quarantines(b, &back);
 
@@ -145,7 +145,7 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
         rc = rc ? rc : xet_cli_rebuild_quarantines(b, &back);
     }
 
-    xet_cli_progress_end();
+    xet_cli_progress_close();
 
     rc = rc ? rc : xet_cli_rebuild_finish(b);
 
@@ -302,6 +302,8 @@ xet_cli_rebuild_claim(xet_cli_rebuild_t *b)
 static int
 xet_cli_rebuild_name(void *ctx, const char *name)
 {
+    int                 rc;
+    uint64_t            done;
     xet_cli_copy_t      copy;
     xet_cli_rebuild_t  *b = ctx;
 
@@ -315,7 +317,11 @@ xet_cli_rebuild_name(void *ctx, const char *name)
         return XET_CLI_OK;
     }
 
-    return xet_cli_rebuild_copy(b, &copy);
+    done = b->copier.done;
+    rc = xet_cli_rebuild_copy(b, &copy);
+    xet_cli_progress_item(b->copier.done - done);
+
+    return rc;
 }
 
 

@@ -125,12 +125,12 @@ xet_cli_restore_all(xet_cli_restore_t *r)
 
     if (rc == XET_CLI_OK) {
         xet_cli_pace_begin(&r->pace, r->rate);
-        xet_cli_progress_begin(xet_cli_quiet(r->args),
-                               r->to->name, r->m.bytes);
+        xet_cli_progress_items(xet_cli_quiet(r->args), r->to->name, "copies",
+                               r->m.copies, r->m.bytes);
 
         rc = xet_cli_restore_copies(r);
 
-        xet_cli_progress_end();
+        xet_cli_progress_close();
     }
 
     rc = rc ? rc : xet_cli_restore_finish(r);
@@ -454,6 +454,7 @@ xet_cli_restore_copies(xet_cli_restore_t *r)
     while (rc == XET_CLI_OK && !list.ended) {
         rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED
                                  : xet_cli_restore_copy(r, &list, &notes);
+        xet_cli_progress_item(list.copy.size);
         rc = rc ? rc : xet_cli_list_next(&list);
     }
 

@@ -336,7 +336,7 @@ const char *xet_cli_text_part(char *text, size_t size, uint64_t bytes,
 /*
  * The progress bar: one line on the standard error, if the standard error is a
  * terminal and --quiet is not given.  A process has one progress bar, for a
- * file or for all files of a folder.
+ * file, for all files of a folder, or for all copies of a store or backup.
  */
 
 
@@ -365,13 +365,14 @@ void xet_cli_progress_clear(void);
 void xet_cli_progress_end(void);
 
 /*
- * One progress bar for all files of a folder; files and bytes are 0 if
- * unknown.  xet_cli_progress_file() counts a file that is done, or that needs
- * nothing.  xet_cli_progress_close() ends the progress bar.
+ * One progress bar for many items: "files" or "copies".  all is their number,
+ * bytes their size; each is 0 if unknown.  xet_cli_progress_set() then sets the
+ * bytes of the current item.  xet_cli_progress_item() counts an item that is
+ * done, or that needs nothing.  xet_cli_progress_close() ends the progress bar.
  */
-void xet_cli_progress_folder(int quiet, const char *name, uint64_t files,
-    uint64_t bytes);
-void xet_cli_progress_file(uint64_t size);
+void xet_cli_progress_items(int quiet, const char *name, const char *items,
+    uint64_t all, uint64_t bytes);
+void xet_cli_progress_item(uint64_t size);
 void xet_cli_progress_close(void);
 
 /*
@@ -852,6 +853,12 @@ int xet_cli_digest_file(xet_cli_digest_t *d, FILE *file, const char *name,
  */
 int xet_cli_sha256(int fd, const char *name, uint64_t most,
     uint8_t sha256[XET_CLI_SHA256_LEN], uint64_t *size);
+
+/*
+ * Creates a context for a SHA-256.  Returns XET_CLI_OK; or XET_CLI_ERROR after
+ * printing an out-of-memory error, with *ctx NULL.
+ */
+int xet_cli_sha256_begin(EVP_MD_CTX **ctx);
 
 /*
  * xet_cli_open() opens a file for reading; "-" is the standard input.  Returns

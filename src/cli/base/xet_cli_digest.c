@@ -25,19 +25,23 @@ xet_cli_digest_begin(xet_cli_digest_t *d, int sha256)
     d->size = 0;
     d->chunks = 0;
 
-    if (!sha256) {
+    return sha256 ? xet_cli_sha256_begin(&d->sha256) : XET_CLI_OK;
+}
+
+
+int
+xet_cli_sha256_begin(EVP_MD_CTX **ctx)
+{
+    *ctx = EVP_MD_CTX_new();
+
+    if (*ctx && EVP_DigestInit_ex(*ctx, EVP_sha256(), NULL) == 1) {
         return XET_CLI_OK;
     }
 
-    d->sha256 = EVP_MD_CTX_new();
+    EVP_MD_CTX_free(*ctx);
+    *ctx = NULL;
 
-    if (d->sha256 == NULL
-        || EVP_DigestInit_ex(d->sha256, EVP_sha256(), NULL) != 1)
-    {
-        return xet_cli_no_memory();
-    }
-
-    return XET_CLI_OK;
+    return xet_cli_no_memory();
 }
 
 
@@ -143,12 +147,10 @@ xet_cli_sha256(int fd, const char *name, uint64_t most,
     EVP_MD_CTX  *md;
 
     *size = 0;
+    md = NULL;
 
     buffer = malloc(XET_CLI_DIGEST_BUFFER);
-    md = EVP_MD_CTX_new();
-
-    rc = (buffer && md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1)
-         ? XET_CLI_OK : xet_cli_no_memory();
+    rc = buffer ? xet_cli_sha256_begin(&md) : xet_cli_no_memory();
 
     while (rc == XET_CLI_OK && *size < most) {
         len = (most - *size < XET_CLI_DIGEST_BUFFER) ? (size_t) (most - *size)

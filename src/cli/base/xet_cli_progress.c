@@ -4,6 +4,9 @@
  *
  *     model  12/2,000 files  [####......]  40%  33.6/84.1 MB  9.1 MB/s  0:05
  *
+ * The items that are counted are the files of a folder, or the copies of a
+ * store or backup; a single file has no count.
+ *
  * One line of the width of the terminal.  In a narrow terminal the least
  * important parts are left out.  While a request waits for a retry, the line
  * also has the reason.
@@ -31,7 +34,7 @@
 
 typedef enum {
     XET_CLI_PROGRESS_NAME = 0,
-    XET_CLI_PROGRESS_FILES,
+    XET_CLI_PROGRESS_COUNT,
     XET_CLI_PROGRESS_BAR,
     XET_CLI_PROGRESS_PERCENT,
     XET_CLI_PROGRESS_BYTES,
@@ -57,17 +60,17 @@ typedef struct {
 static struct {
     const char                 *name;
     uint64_t                    total; /* bytes; 0: unknown */
-    uint64_t                    files; /* number of files; 0: unknown */
-    uint64_t                    base;  /* bytes of the files that are done */
-    uint64_t                    count; /* number of files that are done */
-    uint64_t                    file;  /* bytes done of the current file */
+    const char                 *items; /* "files", "copies"; NULL: one file */
+    uint64_t                    all;   /* number of items; 0: unknown */
+    uint64_t                    base;  /* bytes of the items that are done */
+    uint64_t                    count; /* number of items that are done */
+    uint64_t                    item;  /* bytes done of the current item */
     uint64_t                    drawn; /* time of the last redraw, ms */
     xet_cli_progress_sample_t   samples[XET_CLI_PROGRESS_SAMPLES];
     unsigned                    nsamples;
     char                        retry[XET_CLI_PROGRESS_PART];
 
     unsigned                    active:1;  /* the bar may be drawn */
-    unsigned                    folder:1;  /* one bar for many files */
     unsigned                    shown:1;   /* the bar is on the terminal */
 } xet_cli_progress;
 
@@ -115,8 +118,8 @@ xet_cli_progress_wanted(int quiet)
 void
 xet_cli_progress_begin(int quiet, const char *name, uint64_t total)
 {
-    if (xet_cli_progress.folder) {
-        xet_cli_progress.file = 0;
+    if (xet_cli_progress.items) {
+        xet_cli_progress.item = 0;
         return;
     }
 
@@ -125,13 +128,13 @@ xet_cli_progress_begin(int quiet, const char *name, uint64_t total)
 
 
 void
-xet_cli_progress_folder(int quiet, const char *name, uint64_t files,
-    uint64_t bytes)
+xet_cli_progress_items(int quiet, const char *name, const char *items,
+    uint64_t all, uint64_t bytes)
 {
     xet_cli_progress_start(quiet, name, bytes);
 
-    xet_cli_progress.folder = 1;
-    xet_cli_progress.files = files;
+    xet_cli_progress.items = items;
+    xet_cli_progress.all = all;
 }
 
 
@@ -156,18 +159,24 @@ xet_cli_progress_total(uint64_t total)
 void
 xet_cli_progress_set(uint64_t done)
 {
-    xet_cli_progress.file = done;
+    xet_cli_progress.item = done;
 
     xet_cli_progress_redraw(0);
 }
 
 
 void
-xet_cli_progress_file(uint64_t size)
+xet_cli_progress_item(uint64_t size)
 {
-    xet_cli_progress.file = 0;
+    xet_cli_progress.item = 0;
     xet_cli_progress.base += size;
     xet_cli_progress.count++;
+
+    /* concurrent uploads add copies that the total does not include */
+
+    if (xet_cli_progress.all && xet_cli_progress.all < xet_cli_progress.count) {
+        xet_cli_progress.all = xet_cli_progress.count;
+    }
 
     xet_cli_progress_redraw(0);
 }
@@ -208,7 +217,7 @@ xet_cli_progress_redraw(int always)
 
     xet_cli_progress.drawn = now;
 
-    done = xet_cli_progress.base + xet_cli_progress.file;
+    done = xet_cli_progress.base + xet_cli_progress.item;
 
     xet_cli_progress_sample(done, now);
     xet_cli_progress_parts(&l, done, xet_cli_progress_rate(done, now));
@@ -297,14 +306,14 @@ xet_cli_progress_parts(xet_cli_progress_line_t *l, uint64_t done, double rate)
                         strlen(xet_cli_progress.name));
     xet_cli_progress_put(l, XET_CLI_PROGRESS_NAME, text);
 
-    if (xet_cli_progress.folder) {
-        snprintf(text, sizeof(text), "%s%s%s files",
+    if (xet_cli_progress.items) {
+        snprintf(text, sizeof(text), "%s%s%s %s",
                  xet_cli_text_count(a, sizeof(a), xet_cli_progress.count),
-                 xet_cli_progress.files ? "/" : "",
-                 xet_cli_progress.files
-                 ? xet_cli_text_count(b, sizeof(b), xet_cli_progress.files)
-                 : "");
-        xet_cli_progress_put(l, XET_CLI_PROGRESS_FILES, text);
+                 xet_cli_progress.all ? "/" : "",
+                 xet_cli_progress.all
+                 ? xet_cli_text_count(b, sizeof(b), xet_cli_progress.all) : "",
+                 xet_cli_progress.items);
+        xet_cli_progress_put(l, XET_CLI_PROGRESS_COUNT, text);
     }
 
     if (total) {
@@ -364,7 +373,7 @@ xet_cli_progress_fit(xet_cli_progress_line_t *l, unsigned columns)
 
     static const xet_cli_progress_part_e  order[] = {
         XET_CLI_PROGRESS_NAME, XET_CLI_PROGRESS_RATE, XET_CLI_PROGRESS_LEFT,
-        XET_CLI_PROGRESS_BYTES, XET_CLI_PROGRESS_FILES,
+        XET_CLI_PROGRESS_BYTES, XET_CLI_PROGRESS_COUNT,
         XET_CLI_PROGRESS_PERCENT, XET_CLI_PROGRESS_RETRY
     };
 
@@ -488,7 +497,7 @@ xet_cli_progress_clear(void)
 void
 xet_cli_progress_end(void)
 {
-    if (!xet_cli_progress.folder) {
+    if (!xet_cli_progress.items) {
         xet_cli_progress_close();
     }
 }
@@ -500,5 +509,5 @@ xet_cli_progress_close(void)
     xet_cli_progress_clear();
 
     xet_cli_progress.active = 0;
-    xet_cli_progress.folder = 0;
+    xet_cli_progress.items = NULL;
 }

@@ -232,11 +232,9 @@ xet_cli_hub_cache_blobs(const char *folder)
 FILE *
 xet_cli_hub_cache_open(const xet_cli_tree_t *t, const char *path, int blobs)
 {
-    int          folder, fd, found;
+    int          folder, fd, found, executable;
     char         link[PATH_MAX];
-    FILE        *file;
     const char  *base, *blob;
-    struct stat  st;
 
     folder = xet_cli_tree_parent(t->root, path, 0, &base);
     found = folder >= 0 && xet_cli_hub_cache_link(folder, base, link);
@@ -268,28 +266,9 @@ xet_cli_hub_cache_open(const xet_cli_tree_t *t, const char *path, int blobs)
         fd = xet_cli_hub_cache_shared(blobs, blob);
     }
 
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        (void) xet_cli_fail_errno(path);
-
-    } else if (!S_ISREG(st.st_mode)) {
-        (void) xet_cli_fail(XET_CLI_ERROR, path,
-                            "skipped: its blob is not a regular file");
-        close(fd);
-        fd = -1;
-    }
-
-    if (fd < 0) {
-        return NULL;
-    }
-
-    file = fdopen(fd, "rb");
-
-    if (file == NULL) {
-        (void) xet_cli_no_memory();
-        close(fd);
-    }
-
-    return file;
+    return xet_cli_tree_stream(fd, path,
+                               "skipped: its blob is not a regular file",
+                               &executable);
 }
 
 

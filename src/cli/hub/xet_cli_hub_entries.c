@@ -221,7 +221,7 @@ xet_cli_hub_progress(const xet_cli_hub_t *hub, const char *name)
     }
 
     if (rc == XET_CLI_OK) {
-        xet_cli_progress_folder(quiet, name, sum.files, sum.bytes);
+        xet_cli_progress_items(quiet, name, "files", sum.files, sum.bytes);
     }
 
     return rc;

@@ -130,7 +130,7 @@ xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry)
          ? xet_cli_hub_verify_file(v, path, entry)
          : xet_cli_fail(XET_CLI_FAULT, path, "has no Xet hash on this Hub");
 
-    xet_cli_progress_file(entry->size);
+    xet_cli_progress_item(entry->size);
 
     free(path);
 

@@ -372,7 +372,8 @@ xet_cli_get_tree_progress(const xet_cli_get_tree_t *g, FILE *in)
         rewind(in);
     }
 
-    xet_cli_progress_folder(xet_cli_quiet(g->args), g->name, files, bytes);
+    xet_cli_progress_items(xet_cli_quiet(g->args), g->name, "files", files,
+                           bytes);
 }
 
 
@@ -445,7 +446,7 @@ xet_cli_get_tree_want(xet_cli_get_tree_t *g, const xet_cli_want_t *want)
     rc = xet_cli_get_tree_file(g, folder, base);
     close(folder);
 
-    xet_cli_progress_file(want->size);
+    xet_cli_progress_item(want->size);
 
     return rc;
 }

@@ -141,7 +141,7 @@ static int
 xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
     const char *endpoint, const char *storage)
 {
-    int          i;
+    int          rc, i;
     char        *cwd, *p;
     uint8_t      digest[EVP_MAX_MD_SIZE];
     EVP_MD_CTX  *ctx;
@@ -156,14 +156,11 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
         return XET_CLI_OK;
     }
 
-    ctx = EVP_MD_CTX_new();
+    rc = cwd ? xet_cli_sha256_begin(&ctx) : xet_cli_no_memory();
 
-    if (cwd == NULL || ctx == NULL
-        || EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) != 1)
-    {
+    if (rc != XET_CLI_OK) {
         free(cwd);
-        EVP_MD_CTX_free(ctx);
-        return xet_cli_no_memory();
+        return rc;
     }
 
     EVP_DigestUpdate(ctx, endpoint, strlen(endpoint) + 1);

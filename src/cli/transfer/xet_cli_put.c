@@ -252,8 +252,8 @@ xet_cli_puts(const xet_cli_args_t *args, xet_cli_http_t *h,
     p->puts = puts;
 
     if (puts->tree) {
-        xet_cli_progress_folder(xet_cli_quiet(args), puts->name,
-                                puts->tree->files, puts->tree->bytes);
+        xet_cli_progress_items(xet_cli_quiet(args), puts->name, "files",
+                               puts->tree->files, puts->tree->bytes);
     }
 
     rc = xet_cli_puts_init(p);
@@ -323,7 +323,7 @@ xet_cli_puts_files(xet_cli_putting_t *p)
         rc = xet_cli_puts_next(p, i);
 
         if (p->puts->tree && !p->puts->tree->entries[i].folder) {
-            xet_cli_progress_file(p->puts->tree->entries[i].size);
+            xet_cli_progress_item(p->puts->tree->entries[i].size);
         }
 
         if (rc == XET_CLI_OK && p->packer.nfiles

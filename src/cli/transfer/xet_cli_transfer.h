@@ -323,6 +323,94 @@ int xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d);
 /* Prints that the SHA-256 of a file is wrong; returns XET_CLI_FAULT. */
 int xet_cli_download_other(const char *name, const uint8_t *sha256);
 
+
+/*
+ * The spans of a download.  Chunks of a span arrive in any order.  Spans are
+ * finished in the order of the file, because the hash of the file is computed
+ * from the chunk hashes in that order.
+ */
+
+
+typedef struct xet_cli_fetch_s   xet_cli_fetch_t;
+typedef struct xet_cli_span_s    xet_cli_span_t;
+
+struct xet_cli_span_s {
+    xet_cli_span_t         *next;
+    xet_cli_fetch_t        *fetch;
+
+    uint64_t                first;     /* first requested byte */
+    uint64_t                last;      /* last requested byte */
+    uint64_t                start;     /* start of the first chunk */
+    uint64_t                end;       /* end of the last chunk */
+
+    xet_cli_request_t       request;   /* request for the plan */
+    xet_cli_plan_t          plan;
+    unsigned                planned:1;
+    unsigned                refreshing:1;
+    unsigned                refreshes;  /* new plans since the last chunk */
+
+    xet_cli_range_fetch_t  *units;     /* one for each range of the plan */
+    size_t                  left;      /* units that are not done */
+    xet_cli_range_fetch_t  *expired;
+    xet_cli_use_t          *uses;
+
+    xet_cli_chunk_t        *chunks;    /* received chunks */
+    size_t                  nchunks;
+    size_t                  room;
+
+    uint8_t                *data;      /* raw bytes start..end if ordered, or
+                                          NULL */
+};
+
+
+struct xet_cli_fetch_s {
+    xet_cli_download_t      *d;
+    xet_cli_http_t          *http;
+
+    xet_cli_span_t          *spans;    /* spans, in file order */
+    unsigned                 nspans;
+    xet_cli_range_fetch_t   *queue;
+    xet_cli_range_fetch_t  **queue_end;
+    uint64_t                 running;  /* running units */
+
+    uint64_t                 next;     /* first byte of the next span */
+    uint64_t                 size;     /* bytes of the next span */
+    uint64_t                 batch;    /* usual size of a span */
+    uint64_t                 done;     /* bytes done, for the progress bar */
+    unsigned                 version;  /* version of reconstructions */
+    unsigned                 known:1;  /* the server supports version */
+    unsigned                 planning:1;
+    unsigned                 last:1;   /* no span follows */
+    unsigned                 kept:1;   /* an earlier run kept chunks */
+    int                      rc;       /* exit code of the first failure */
+
+    xet_merkle_t             merkle;
+    xet_cli_decoder_t        decoder;
+};
+
+
+/*
+ * Requests the next span, at the end of f->spans.  This function and the next
+ * one report a failure in f->rc.
+ */
+void xet_cli_span_next(xet_cli_fetch_t *f);
+
+/* Starts the first unit of f->queue. */
+void xet_cli_span_fetch(xet_cli_fetch_t *f);
+
+/* The handler of f->decoder: adds a chunk to its span. */
+int xet_cli_span_chunk(xet_cli_range_fetch_t *u, const xet_cli_chunk_t *chunk,
+    const uint8_t *raw);
+
+/*
+ * Sorts the chunks by offset.  Returns XET_CLI_OK if the chunks fill the span
+ * without a gap, else XET_CLI_NETWORK after printing the error.
+ */
+int xet_cli_span_finish(xet_cli_span_t *w);
+
+void xet_cli_span_free(xet_cli_span_t *w);
+
+
 /*
  * A file to download, from a manifest or a Hub.  A file of size 0 has a hash
  * of zeroes, and is not requested.
@@ -501,6 +589,15 @@ void xet_cli_tree_free(xet_cli_tree_t *t);
  * execute the file.  Returns NULL after printing the error.
  */
 FILE *xet_cli_tree_open(const xet_cli_tree_t *t, const char *path,
+    int *executable);
+
+/*
+ * Returns a stream of an open file, which takes the descriptor, and sets
+ * *executable like xet_cli_tree_open().  If fd is -1 with errno, or is not a
+ * regular file, closes fd, prints the error and returns NULL; other is the
+ * error for a file of another type.
+ */
+FILE *xet_cli_tree_stream(int fd, const char *path, const char *other,
     int *executable);
 
 /*

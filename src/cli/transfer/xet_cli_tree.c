@@ -233,7 +233,6 @@ xet_cli_tree_open(const xet_cli_tree_t *t, const char *path, int *executable)
     int          folder, fd;
     FILE        *file;
     const char  *base;
-    struct stat  st;
 
     fd = -1;
     folder = xet_cli_tree_parent(t->root, path, 0, &base);
@@ -243,33 +242,46 @@ xet_cli_tree_open(const xet_cli_tree_t *t, const char *path, int *executable)
                                   | O_CLOEXEC);
     }
 
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        (void) xet_cli_fail_errno(path);
-
-    } else if (!S_ISREG(st.st_mode)) {
-        (void) xet_cli_fail(XET_CLI_ERROR, path,
-                            "is no longer a regular file");
-        close(fd);
-        fd = -1;
-    }
+    file = xet_cli_tree_stream(fd, path, "is no longer a regular file",
+                               executable);
 
     if (folder >= 0) {
         close(folder);
     }
 
-    if (fd < 0) {
-        return NULL;
+    return file;
+}
+
+
+FILE *
+xet_cli_tree_stream(int fd, const char *path, const char *other,
+    int *executable)
+{
+    FILE        *file;
+    struct stat  st;
+
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        (void) xet_cli_fail_errno(path);
+
+    } else if (!S_ISREG(st.st_mode)) {
+        (void) xet_cli_fail(XET_CLI_ERROR, path, other);
+
+    } else {
+        *executable = (st.st_mode & S_IXUSR) != 0;
+        file = fdopen(fd, "rb");
+
+        if (file) {
+            return file;
+        }
+
+        (void) xet_cli_no_memory();
     }
 
-    *executable = (st.st_mode & S_IXUSR) != 0;
-    file = fdopen(fd, "rb");
-
-    if (file == NULL) {
-        (void) xet_cli_no_memory();
+    if (fd >= 0) {
         close(fd);
     }
 
-    return file;
+    return NULL;
 }
 
 

@@ -406,18 +406,14 @@ xet_cli_store_file_sha256(xet_cli_store_file_t *f)
     const uint8_t  *packed;
     xet_status_t    status;
 
-    sha256 = EVP_MD_CTX_new();
+    rc = xet_cli_sha256_begin(&sha256);
 
-    if (sha256 == NULL
-        || EVP_DigestInit_ex(sha256, EVP_sha256(), NULL) != 1)
-    {
-        EVP_MD_CTX_free(sha256);
-        return xet_cli_no_memory();
+    if (rc != XET_CLI_OK) {
+        return rc;
     }
 
     packed = f->row.packed;
     status = XET_OK;
-    rc = XET_CLI_OK;
 
     for ( /* void */ ; packed < f->end && status == XET_OK && rc == XET_CLI_OK
                        && !xet_cli_interrupted; packed += XET_TERM_LEN)
