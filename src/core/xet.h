@@ -12,6 +12,7 @@
 #include "xet_base.h"
 #include "xet_json.h"
 #include "xet_s3xml.h"
+#include "xet_history.h"
 #include "xet_hash.h"
 #include "xet_chunk.h"
 #include "xet_xorb.h"

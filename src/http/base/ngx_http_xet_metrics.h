@@ -10,7 +10,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
-#include "xet_base.h"
+#include "xet_history.h"
 
 
 /* The labels, and the maximum number of values of each label. */

@@ -15,7 +15,7 @@
  * The caller owns the ring, and protects it if processes share it.
  */
 
-#include "xet_base.h"
+#include "xet_history.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 
 #include "xet_test.h"
-#include "xet_base.h"
+#include "xet_history.h"
 
 
 #define TEST_MINUTE  60000ull
