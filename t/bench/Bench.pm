@@ -42,7 +42,7 @@ use Test::Xet::Process qw/ build_dir children root slurp spew /;
 
 our @EXPORT = qw/
 	bench_dav_server bench_end bench_files bench_heading bench_note
-	bench_quick bench_reset bench_row bench_server bench_short
+	bench_hub bench_quick bench_reset bench_row bench_server bench_short
 	bench_start bench_table choose cpu_pids cpu_us files_script load_cpu
 	median memory memory_reset need need_file pg_pids pgbench_length pin
 	ratio repeats seconds server_cpu spread wrk wrk_script
@@ -201,6 +201,21 @@ sub bench_server {
 	}
 
 	return $t;
+}
+
+# The locations of a Hub without tokens.
+
+sub bench_hub {
+	return <<'EOC';
+location / {
+            xet_hub on;
+            xet_auth off;
+            xet_api_base /cas;
+            client_max_body_size 200m;
+        }
+
+        %%CAS%%
+EOC
 }
 
 # Like bench_server(), but also starts the server, adds a PUT location of

@@ -112,16 +112,7 @@ sub server {
 	my $server = Test::Xet->new(workers => 2, log => 'warn',
 		timeout => 7200,
 		http => Test::Xet::Token::token_directive() . " $log{http}",
-		locations => <<'EOC');
-location / {
-            xet_hub on;
-            xet_auth off;
-            xet_api_base /cas;
-            client_max_body_size 200m;
-        }
-
-        %%CAS%%
-EOC
+		locations => bench_hub());
 
 	$server->token_key();
 	$server->run();

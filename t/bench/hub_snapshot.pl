@@ -37,16 +37,7 @@ bench_start("snapshot_download of $files files of 1 to 7 KiB, two workers",
 
 my $dir = tempdir(CLEANUP => 1, -d '/dev/shm' ? (DIR => '/dev/shm') : ());
 my $t = bench_server(pin => 0, workers => 2,
-	http => Test::Xet::Token::token_directive(), locations => <<'EOC');
-location / {
-            xet_hub on;
-            xet_auth off;
-            xet_api_base /cas;
-            client_max_body_size 200m;
-        }
-
-        %%CAS%%
-EOC
+	http => Test::Xet::Token::token_directive(), locations => bench_hub());
 
 $t->token_key();
 $t->run();

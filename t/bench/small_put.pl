@@ -61,16 +61,7 @@ sub server {
 	my $server = bench_server(
 		http => Test::Xet::Token::token_directive()
 			. ' xet_chunk_filter zone=xet_chunks:16m;',
-		locations => <<'EOC');
-location / {
-            xet_hub on;
-            xet_auth off;
-            xet_api_base /cas;
-            client_max_body_size 200m;
-        }
-
-        %%CAS%%
-EOC
+		locations => bench_hub());
 
 	$server->token_key();
 	$server->run();

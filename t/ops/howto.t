@@ -20,6 +20,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::Xet;
+use Test::Xet::Documents;
 use Test::Xet::Edge;
 use Test::Xet::Fronts;
 use Test::Xet::Process qw/
@@ -32,9 +33,6 @@ use Test::Xet::Table;
 use Encode qw/ decode encode /;
 use File::Spec ();
 use File::Temp qw/ tempdir /;
-
-binmode(Test::More->builder()->$_(), ':utf8')
-	for qw/ output failure_output todo_output /;
 
 my $build = File::Spec->rel2abs(build_dir());
 my $clients = File::Spec->rel2abs(Test::Xet::Real::build()) . '/clients';
@@ -250,18 +248,6 @@ sub check {
 		like($out, expected($blocks[$i]{output}),
 			"$page: $first: prints") if defined $blocks[$i]{output};
 	}
-}
-
-# "…" matches anything within a line; a line with only "…" matches any lines.
-
-sub expected {
-	my ($text) = @_;
-
-	my $re = join('', map {
-		$_ eq "…\n" ? '(?:.*\n)*?' : quotemeta($_) =~ s/\\?…/.*/gr
-	} $text =~ /(.*\n)/g);
-
-	return qr/\A$re\z/;
 }
 
 # Replaces what is different in a test.

@@ -25,14 +25,12 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::Xet::Chroot;
+use Test::Xet::Documents;
 use Test::Xet::Process qw/
 	alive build_dir root run_command slurp spawn spew wait_for
 /;
 
 use Encode qw/ decode encode /;
-
-binmode(Test::More->builder()->$_(), ':utf8')
-	for qw/ output failure_output todo_output /;
 
 for my $program (qw/ dpkg-buildpackage dh dh_nginx /) {
 	plan(skip_all => "needs $program") unless -x "/usr/bin/$program";
@@ -215,18 +213,6 @@ sub hurried {
 	$text =~ s/^(?=promtool check)/sed -i 's,for: 2m,for: 10s,' $alerts\n/m;
 
 	return $text;
-}
-
-# "…" matches anything within a line; a line with only "…" matches any lines.
-
-sub expected {
-	my ($text) = @_;
-
-	my $re = join('', map {
-		$_ eq "…\n" ? '(?:.*\n)*?' : quotemeta($_) =~ s/\\?…/.*/gr
-	} $text =~ /(.*\n)/g);
-
-	return qr/\A$re\z/;
 }
 
 # The documented cron job runs in cron's environment, and only root can read its

@@ -19,9 +19,10 @@ use lib "$FindBin::Bin/../lib";
 use Test::Xet;
 use Test::Xet::Browser;
 use Test::Xet::Process qw/ root spew wait_for /;
+use Test::Xet::Repo;
 
 use JSON::PP ();
-use MIME::Base64 qw/ decode_base64 encode_base64 /;
+use MIME::Base64 qw/ decode_base64 /;
 
 my $file = $ARGV[0] // root() . '/docs/repo_page.webp';
 my ($width, $height) = (1280, 836);
@@ -68,14 +69,15 @@ The model was trained for three days on our own logbooks. It must not decide
 about dangerous goods without a person.
 END
 
-create('harbour-tiny');
-commit('harbour-tiny', 'First weights', 'README.md' => $card,
+create_repo($t, { organization => 'team', name => 'harbour-tiny' });
+commit_files($t, 'team/harbour-tiny', 'First weights', {
+	'README.md' => $card,
 	'config.json' => $json->encode({ architectures => [
 		'LlamaForCausalLM' ], hidden_size => 512,
 		num_hidden_layers => 8, vocab_size => 8000 }),
 	'model.safetensors' => safetensors(),
 	'eval/results.csv' => "test,questions,right\nlading,1200,1097\n",
-	'tokenizer.json' => '{"version":"1.0"}');
+	'tokenizer.json' => '{"version":"1.0"}' });
 
 my $b = Test::Xet::Browser->new() or BAIL_OUT('needs chromium');
 
@@ -106,30 +108,6 @@ $b->close();
 $t->done();
 
 # --------------------------------------------------------------------------
-
-sub create {
-	my ($name) = @_;
-
-	is($t->post('/api/repos/create', \$json->encode({
-		organization => 'team', name => $name }),
-		{ 'Content-Type' => 'application/json' })->{status}, 200,
-		"create $name");
-}
-
-sub commit {
-	my ($name, $title, %files) = @_;
-
-	my $body = join('', map { $json->encode($_) . "\n" }
-		{ key => 'header', value => { summary => $title } },
-		map { { key => 'file', value => { path => $_,
-			encoding => 'base64',
-			content => encode_base64($files{$_}, '') } } }
-			sort keys %files);
-
-	is($t->post("/api/models/team/$name/commit/main", \$body,
-		{ 'Content-Type' => 'application/x-ndjson' })->{status}, 200,
-		"commit: $title");
-}
 
 # Three weights of each of eight layers.
 

@@ -94,6 +94,8 @@ struct ngx_http_xet_reader_s {
 static void ngx_http_xet_reader_cleanup(void *data);
 static xet_status_t ngx_http_xet_reader_ask(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd, ngx_http_xet_query_handler_pt handler);
+static xet_status_t ngx_http_xet_reader_row(ngx_http_request_t *r,
+    ngx_int_t rc, ngx_http_xet_file_open_row_t *row);
 static void ngx_http_xet_reader_opened(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_http_xet_reader_buffer_t *ngx_http_xet_reader_buffer(
     ngx_http_request_t *r, ngx_http_xet_reader_t *rd);
@@ -236,6 +238,24 @@ ngx_http_xet_reader_ask(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
 }
 
 
+/* Reads the row of xet.file_open(), which has ended with rc. */
+
+static xet_status_t
+ngx_http_xet_reader_row(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_http_xet_file_open_row_t *row)
+{
+    xet_status_t  status;
+
+    status = ngx_http_xet_query_status(rc, XET_NO_FILE);
+
+    if (status == XET_OK && ngx_http_xet_row(r, file_open, 0, row) != NGX_OK) {
+        return XET_DATABASE;
+    }
+
+    return status;
+}
+
+
 static void
 ngx_http_xet_reader_opened(ngx_http_request_t *r, ngx_int_t rc)
 {
@@ -245,13 +265,7 @@ ngx_http_xet_reader_opened(ngx_http_request_t *r, ngx_int_t rc)
 
     rd = ngx_http_xet_ctx_of(r)->reader;
 
-    status = ngx_http_xet_query_status(rc, XET_NO_FILE);
-
-    if (status == XET_OK
-        && ngx_http_xet_row(r, file_open, 0, &row) != NGX_OK)
-    {
-        status = XET_DATABASE;
-    }
+    status = ngx_http_xet_reader_row(r, rc, &row);
 
     if (status == XET_OK) {
         rd->file_size = row.size;
@@ -459,13 +473,7 @@ ngx_http_xet_reader_terms(ngx_http_request_t *r, ngx_int_t rc)
 
     rd = ngx_http_xet_ctx_of(r)->reader;
 
-    status = ngx_http_xet_query_status(rc, XET_NO_FILE);
-
-    if (status == XET_OK
-        && ngx_http_xet_row(r, file_open, 0, &row) != NGX_OK)
-    {
-        status = XET_DATABASE;
-    }
+    status = ngx_http_xet_reader_row(r, rc, &row);
 
     if (status == XET_OK) {
         status = xet_cursor_terms(&rd->cursor, row.packed.data,

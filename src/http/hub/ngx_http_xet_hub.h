@@ -173,6 +173,12 @@ ngx_int_t ngx_http_xet_hub_deny_key(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_hub_much(ngx_http_request_t *r);
 
 /*
+ * Returns whether xet.hub_stage(), which has ended with rc, has staged the
+ * operations.  If not, ends the request with an error.
+ */
+ngx_uint_t ngx_http_xet_hub_staged(ngx_http_request_t *r, ngx_int_t rc);
+
+/*
  * Ends a callback that has sent a statement; rc is the result of sending.
  * Finalizes the request, unless the handler of the statement will be called.
  */

@@ -117,6 +117,23 @@ ngx_http_xet_hub_much(ngx_http_request_t *r)
 }
 
 
+ngx_uint_t
+ngx_http_xet_hub_staged(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc != NGX_OK) {
+        ngx_http_xet_query_failed(r, rc);
+        return 0;
+    }
+
+    if (ngx_http_xet_query_number(r) == 0) {
+        ngx_http_finalize_request(r, ngx_http_xet_hub_much(r));
+        return 0;
+    }
+
+    return 1;
+}
+
+
 ngx_int_t
 ngx_http_xet_hub_deny(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message)

@@ -499,13 +499,7 @@ ngx_http_xet_hub_commit_last(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_hub_commit_t  *c;
 
-    if (rc != NGX_OK) {
-        ngx_http_xet_query_failed(r, rc);
-        return;
-    }
-
-    if (ngx_http_xet_query_number(r) == 0) {
-        ngx_http_finalize_request(r, ngx_http_xet_hub_much(r));
+    if (!ngx_http_xet_hub_staged(r, rc)) {
         return;
     }
 

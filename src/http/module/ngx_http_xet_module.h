@@ -238,11 +238,17 @@ char *ngx_http_xet_conf_proxies(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+char *ngx_http_xet_conf_token_epoch(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+/* Parses a value that may have variables. */
+ngx_int_t ngx_http_xet_conf_compile(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_http_complex_value_t *cv);
+
+/* ngx_http_xet_conf_zone.c */
 char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_answers(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_xet_conf_token_epoch(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

@@ -29,7 +29,8 @@ static void ngx_http_xet_history_sample(xet_history_sample_t *s,
 static void ngx_http_xet_history_sums(xet_json_t *j, const char *key,
     const xet_history_sample_t *points, size_t n, size_t offset);
 static void ngx_http_xet_history_values(xet_json_t *j, const char *key,
-    const xet_history_sample_t *points, size_t n, size_t offset);
+    const xet_history_sample_t *points, size_t n, size_t offset,
+    ngx_uint_t bias);
 
 
 /* Returns the number at an offset of a sample. */
@@ -178,22 +179,15 @@ ngx_http_xet_history_json(ngx_http_request_t *r, xet_json_t *j,
     xet_json_key(j, "history");
     xet_json_object_begin(j);
 
-    xet_json_key(j, "time");
-    xet_json_array_begin(j);
-
-    for (i = 0; i < n; i++) {
-        xet_json_u64(j, points[i].time);
-    }
-
-    xet_json_array_end(j);
+    ngx_http_xet_history_values(j, "time", points, n,
+                                offsetof(xet_history_sample_t, time), 0);
 
     xet_json_key(j, "requests");
     xet_json_object_begin(j);
 
     for (i = 0; i < XET_HISTORY_CLASSES; i++) {
         ngx_http_xet_history_sums(j, classes[i], points, n,
-                                  offsetof(xet_history_sample_t, requests)
-                                  + i * sizeof(uint64_t));
+                                  offsetof(xet_history_sample_t, requests[i]));
     }
 
     xet_json_object_end(j);
@@ -208,16 +202,15 @@ ngx_http_xet_history_json(ngx_http_request_t *r, xet_json_t *j,
 
     for (i = 0; i < XET_HISTORY_BUCKETS; i++) {
         ngx_http_xet_history_sums(j, NULL, points, n,
-                                  offsetof(xet_history_sample_t, durations)
-                                  + i * sizeof(uint64_t));
+                                  offsetof(xet_history_sample_t, durations[i]));
     }
 
     xet_json_array_end(j);
 
     ngx_http_xet_history_values(j, "stored", points, n,
-                                offsetof(xet_history_sample_t, stored));
+                                offsetof(xet_history_sample_t, stored), 1);
     ngx_http_xet_history_values(j, "files", points, n,
-                                offsetof(xet_history_sample_t, files));
+                                offsetof(xet_history_sample_t, files), 1);
     xet_json_object_end(j);
 
     return NGX_OK;
@@ -256,9 +249,15 @@ ngx_http_xet_history_sums(xet_json_t *j, const char *key,
 }
 
 
+/*
+ * Writes the number at an offset of the samples.  It is greater by bias, so 0
+ * means unknown if bias is 1.
+ */
+
 static void
 ngx_http_xet_history_values(xet_json_t *j, const char *key,
-    const xet_history_sample_t *points, size_t n, size_t offset)
+    const xet_history_sample_t *points, size_t n, size_t offset,
+    ngx_uint_t bias)
 {
     size_t    i;
     uint64_t  v;
@@ -269,8 +268,8 @@ ngx_http_xet_history_values(xet_json_t *j, const char *key,
     for (i = 0; i < n; i++) {
         v = ngx_http_xet_history_at(&points[i], offset);
 
-        if (v) {
-            xet_json_u64(j, v - 1);
+        if (v >= bias) {
+            xet_json_u64(j, v - bias);
 
         } else {
             xet_json_null(j);

@@ -13,16 +13,8 @@
  * calls on both sides, as much as a short read.  Such reads are in one
  * transaction, but each has its own snapshot and its own statement_timeout.  If
  * one fails, PostgreSQL skips those after it: they are sent again, "alone".
- * Results are delivered when the sync arrives.
- *
- * The check parses all statements, one after the other, as the unnamed
- * statement: a database with other functions is detected before the first
- * request, and the session keeps no statement.  A session prepares a statement
- * when it first sends it, in the same round trip: most sessions execute few of
- * the statements, and each prepared statement takes ten kilobytes.  The flag of
- * a statement is set when the preparation is sent, and cleared if it fails.
- * Statements sent in between fail, too: they are sent again, "alone", each with
- * its own sync and a preparation of its own as the unnamed statement.
+ * Results are delivered when the sync arrives.  A statement's preparation and
+ * the check of its deadline precede it (ngx_http_xet_pg_prepare.c).
  *
  * States: closed -> connecting -> ready -> closed; and closed -> backoff ->
  * connecting while PostgreSQL is unreachable.  While pg->connect is set, the
@@ -47,22 +39,12 @@
  *   connection while a statement waits for a lock.
  * - lock_timeout keeps requests that wait for a long-held lock from occupying
  *   all sessions.
- *
- * Some statements must run only while their client is waiting ("client" is
- * WAITS in statements.def).  Before such a statement, the session sends
- * xet.in_time(), in the same transaction.  This function raises an error if the
- * two waited in the socket for more than NGX_HTTP_XET_PG_BEGINS.  The deadline
- * is a time of PostgreSQL's clock, which is read when the session starts and
- * with each such statement.  The error contains the current time of that clock;
- * if the client is still waiting, the statement is sent again with a new
- * deadline.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_pg_session.h"
 
 
-#define NGX_HTTP_XET_PG_BEGINS  5000           /* deadline for the start, ms */
 #define NGX_HTTP_XET_PG_SHARE   8              /* reads with the same sync */
 
 
@@ -74,29 +56,18 @@ static void ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg);
 static const char *ngx_http_xet_pg_described(ngx_http_xet_pg_t *pg,
     PGresult *res);
-static const char *ngx_http_xet_pg_columns(const ngx_http_xet_pg_stmt_t *stmt,
-    PGresult *res);
 static void ngx_http_xet_pg_ready(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_refused(ngx_http_xet_pg_t *pg, const char *error);
 static void ngx_http_xet_pg_read_handler(ngx_event_t *rev);
 static void ngx_http_xet_pg_write_handler(ngx_event_t *wev);
 static void ngx_http_xet_pg_sync_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_xet_pg_sync(ngx_http_xet_pg_t *pg);
-static int ngx_http_xet_pg_prepare(ngx_http_xet_pg_t *pg,
-    ngx_http_xet_pg_query_t *q);
-static int ngx_http_xet_pg_parse(ngx_http_xet_pg_t *pg,
-    const ngx_http_xet_pg_stmt_t *stmt, const char *name);
-static int ngx_http_xet_pg_guard(ngx_http_xet_pg_t *pg,
-    ngx_http_xet_pg_query_t *q);
-static void ngx_http_xet_pg_clock(ngx_http_xet_pg_t *pg, int64_t clock);
 static ngx_int_t ngx_http_xet_pg_flush(ngx_http_xet_pg_t *pg);
 static ngx_int_t ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg);
 static ngx_int_t ngx_http_xet_pg_synced(ngx_http_xet_pg_t *pg);
 static ngx_http_xet_pg_query_t *ngx_http_xet_pg_taker(ngx_http_xet_pg_t *pg);
 static const char *ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q, PGresult *res);
-static void ngx_http_xet_pg_unprepare(ngx_http_xet_pg_t *pg,
-    ngx_http_xet_pg_query_t *q);
 static PGresult *ngx_http_xet_pg_result(PGconn *conn);
 static void ngx_http_xet_pg_fail(ngx_http_xet_pg_t *pg);
 
@@ -283,7 +254,7 @@ ngx_http_xet_pg_setup_send(ngx_http_xet_pg_t *pg)
 
         pg->prepared[stmt - pg->stmts] = 0;
 
-        if (ngx_http_xet_pg_parse(pg, stmt, "") != 1) {
+        if (ngx_http_xet_pg_prepare_as(pg, stmt, "") != 1) {
             return NGX_ERROR;
         }
 
@@ -390,39 +361,6 @@ ngx_http_xet_pg_described(ngx_http_xet_pg_t *pg, PGresult *res)
 }
 
 
-/*
- * Compares the column types of a statement with those of a result or of a
- * description.  Returns NULL, or an error.
- */
-
-static const char *
-ngx_http_xet_pg_columns(const ngx_http_xet_pg_stmt_t *stmt, PGresult *res)
-{
-    int  i, n;
-
-    if (stmt->columns == NULL) {
-        return NULL;
-    }
-
-    n = PQnfields(res);
-
-    for (i = 0; i < n && stmt->columns[i].type == PQftype(res, i); i++) {
-        /* void */
-    }
-
-    if (i < n || stmt->columns[n].type) {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: statement \"%s\": column %d has an unexpected "
-                      "type", stmt->name, i + 1);
-
-        return "the functions of the schema \"xet\" have another version than "
-               "this module; run xet migrate";
-    }
-
-    return NULL;
-}
-
-
 static void
 ngx_http_xet_pg_ready(ngx_http_xet_pg_t *pg)
 {
@@ -490,7 +428,7 @@ ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
     if (rc != NGX_OK
         || ngx_http_xet_pg_prepare(pg, q) != 1
         || ngx_http_xet_pg_guard(pg, q) != 1
-        || (q->alone && ngx_http_xet_pg_parse(pg, q->stmt, "") != 1)
+        || (q->alone && ngx_http_xet_pg_prepare_as(pg, q->stmt, "") != 1)
         || PQsendQueryPrepared(pg->conn, q->alone ? "" : q->stmt->name,
                                (int) q->stmt->params, q->values, q->lengths,
                                formats, 1)
@@ -545,106 +483,6 @@ ngx_http_xet_pg_sync(ngx_http_xet_pg_t *pg)
     }
 
     return NGX_OK;
-}
-
-
-/*
- * Prepares the statements that q needs, unless the session has prepared them.
- * This precedes xet.in_time(), whose error would prevent it.  Returns 1, or 0
- * after an error, as libpq does.
- */
-
-static int
-ngx_http_xet_pg_prepare(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
-{
-    u_char  *own, *guard;
-
-    q->parses = q->alone;
-    q->guard_parses = q->alone && q->acts;
-
-    if (q->alone) {
-        return 1;
-    }
-
-    own = &pg->prepared[q->stmt - pg->stmts];
-    guard = &pg->prepared[pg->guard - pg->stmts];
-
-    if (!*own) {
-        *own = 1;
-        q->parses = 1;
-        pg->prepares = 1;
-
-        if (ngx_http_xet_pg_parse(pg, q->stmt, q->stmt->name) != 1) {
-            return 0;
-        }
-    }
-
-    if (q->acts && !*guard) {
-        *guard = 1;
-        q->guard_parses = 1;
-
-        return ngx_http_xet_pg_parse(pg, pg->guard, pg->guard->name);
-    }
-
-    return 1;
-}
-
-
-static int
-ngx_http_xet_pg_parse(ngx_http_xet_pg_t *pg, const ngx_http_xet_pg_stmt_t *stmt,
-    const char *name)
-{
-    return PQsendPrepare(pg->conn, name, stmt->sql, (int) stmt->params,
-                         stmt->types);
-}
-
-
-/*
- * If q must run only while its client is waiting, sends xet.in_time() with the
- * deadline for the start of q.  Returns 1, or 0 after an error, as libpq does.
- */
-
-static int
-ngx_http_xet_pg_guard(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
-{
-    int          length, format;
-    uint64_t     until;
-    const char  *name, *value;
-
-    q->guarded = q->acts;
-
-    if (!q->guarded) {
-        return 1;
-    }
-
-    until = (uint64_t) (pg->clock
-                        + (ngx_msec_int_t) (ngx_current_msec - pg->clock_at)
-                        + NGX_HTTP_XET_PG_BEGINS);
-    until = htobe64(until);
-
-    value = (const char *) &until;
-    length = sizeof(until);
-    format = 1;
-    name = pg->guard->name;
-
-    if (q->alone) {
-        name = "";
-
-        if (ngx_http_xet_pg_parse(pg, pg->guard, name) != 1) {
-            return 0;
-        }
-    }
-
-    return PQsendQueryPrepared(pg->conn, name, 1, &value, &length,
-                               &format, 1);
-}
-
-
-static void
-ngx_http_xet_pg_clock(ngx_http_xet_pg_t *pg, int64_t clock)
-{
-    pg->clock = clock;
-    pg->clock_at = ngx_current_msec;
 }
 
 
@@ -921,25 +759,6 @@ ngx_http_xet_pg_take(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q,
     q->res = res;
 
     return NULL;
-}
-
-
-/* Clears the flags of the statements whose preparation has failed. */
-
-static void
-ngx_http_xet_pg_unprepare(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
-{
-    if (q->alone) {
-        return;
-    }
-
-    if (q->parses) {
-        pg->prepared[q->stmt - pg->stmts] = 0;
-    }
-
-    if (q->guard_parses) {
-        pg->prepared[pg->guard - pg->stmts] = 0;
-    }
 }
 
 

@@ -214,6 +214,39 @@ void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
 
 
 /*
+ * ngx_http_xet_pg_prepare.c: what is sent before a statement.  Functions that
+ * send return 1, or 0 after an error, as libpq does.
+ */
+
+/* Sends a preparation of the statement with this name. */
+int ngx_http_xet_pg_prepare_as(ngx_http_xet_pg_t *pg,
+    const ngx_http_xet_pg_stmt_t *stmt, const char *name);
+
+/* Prepares the statements that q needs and that are not prepared yet. */
+int ngx_http_xet_pg_prepare(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q);
+
+/* Clears the flags of the statements whose preparation has failed. */
+void ngx_http_xet_pg_unprepare(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_query_t *q);
+
+/*
+ * If q must run only while its client is waiting, sends xet.in_time() with the
+ * deadline for the start of q.
+ */
+int ngx_http_xet_pg_guard(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q);
+
+/* Records the current time of PostgreSQL's clock. */
+void ngx_http_xet_pg_clock(ngx_http_xet_pg_t *pg, int64_t clock);
+
+/*
+ * Compares the column types of a statement with those of a result or of a
+ * description.  Returns NULL, or an error.
+ */
+const char *ngx_http_xet_pg_columns(const ngx_http_xet_pg_stmt_t *stmt,
+    PGresult *res);
+
+
+/*
  * ngx_http_xet_pg_pool.c: a pool of sessions that are all connected to the same
  * host.
  */

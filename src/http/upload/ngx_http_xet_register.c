@@ -21,16 +21,14 @@
  *     put       (query)   at the end: commits all batches in one transaction
  *
  * No file is visible before the last step.  An earlier error leaves only staged
- * rows, which are dropped.  The structure belongs to a thread while a job runs,
- * otherwise to the event loop.
+ * rows, which are dropped.  The structure belongs to a thread while a job runs
+ * (ngx_http_xet_register_job.c), otherwise to the event loop.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_access.h"
 #include "ngx_http_xet_pg.h"
-#include "ngx_http_xet_query.h"
-#include "ngx_http_xet_term_batch.h"
-#include "ngx_http_xet_upload.h"
+#include "ngx_http_xet_register.h"
 
 #include <openssl/rand.h>
 
@@ -38,9 +36,6 @@
 #define NGX_HTTP_XET_BATCH_SIZE   (1024 * 1024)
 #define NGX_HTTP_XET_CHUNK_WORTH  512          /* cost of verifying a chunk, in
                                                   bytes of the upload limit */
-#define NGX_HTTP_XET_SEEN         64           /* size of the array "seen";
-                                                  a power of two */
-#define NGX_HTTP_XET_LOOKS        64           /* copies checked at once */
 
 /*
  * Appended to the message for every xorb that the client may not refer to,
@@ -53,64 +48,11 @@
     "default xet in HF_HOME, ~/.cache/huggingface/xet)"
 
 
-/* An entry of a hash table: a copy that exists, or is about to be checked. */
-
-typedef struct {
-    xet_hash_t                 xorb;
-    uint32_t                   copy_id;
-    unsigned                   set:1;
-} ngx_http_xet_seen_t;
-
-
-struct ngx_http_xet_register_s {
-    ngx_http_xet_register_pt    handler;
-    ngx_http_xet_progress_pt    progress;
-    ngx_http_xet_query_t       *query;
-    const xet_suite_t          *suite;
-
-    uint64_t                    verified;      /* terms verified so far */
-    uint64_t                    total;
-    uint64_t                    bytes;         /* size of verified files */
-
-    ngx_http_xet_term_batch_t  *term_batch;
-    xet_shard_verifier_t        verifier;      /* verifies the open file */
-    ngx_http_xet_batch_t        batch;
-    xet_status_t                status;
-    xet_hash_t                  xorb;          /* xorb named in the error */
-
-    ngx_http_xet_store_t       *store;
-    ngx_http_xet_damage_t       damage;
-    ngx_http_xet_seen_t         seen[NGX_HTTP_XET_SEEN];
-    ngx_http_xet_copy_stat_t    looks[NGX_HTTP_XET_LOOKS];
-
-    /* files that refer to the copies in looks */
-    xet_hash_t                  files[NGX_HTTP_XET_LOOKS];
-    ngx_uint_t                  nlooks;
-    xet_hash_t                  file;          /* file named in the error */
-
-    /* position at which the next query for suspects starts (sql/shards.sql) */
-    uint64_t                    suspect_file;
-    uint64_t                    suspect_xorb;
-
-    /* of the first slices: see xet.shard_put(); 0 before */
-    uint64_t                    hidden;
-
-    unsigned                    named:1;       /* xorb and file are set */
-    unsigned                    proof:1;
-    unsigned                    proven:1;
-    unsigned                    kept:1;
-    unsigned                    suspects_checked:1;
-    unsigned                    known:1;       /* the file has other terms */
-    unsigned                    finished:1;
-};
-
-
 static void ngx_http_xet_register_cleanup(void *data);
 static void ngx_http_xet_register_release(ngx_http_xet_register_t *reg);
 static void ngx_http_xet_register_post(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg, ngx_http_xet_job_pt job,
     ngx_http_xet_done_pt done);
-static void ngx_http_xet_register_collect_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_register_collected(ngx_http_request_t *r,
     void *data);
 static void ngx_http_xet_register_missing(ngx_http_request_t *r,
@@ -120,31 +62,12 @@ static void ngx_http_xet_register_count(ngx_http_request_t *r,
 static ngx_int_t ngx_http_xet_register_batch(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg);
 static void ngx_http_xet_register_suspects(ngx_http_request_t *r, ngx_int_t rc);
-static void ngx_http_xet_register_look_job(void *data, ngx_log_t *log);
-static xet_status_t ngx_http_xet_register_suspects_job(
-    ngx_http_xet_register_t *reg, ngx_log_t *log);
 static void ngx_http_xet_register_looked(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_register_progress(ngx_http_request_t *r,
     ngx_http_xet_stage_e stage);
 static void ngx_http_xet_register_queried(ngx_http_request_t *r,
     ngx_int_t rc);
-static void ngx_http_xet_register_verify_job(void *data, ngx_log_t *log);
-static xet_status_t ngx_http_xet_register_verify_steps_job(
-    ngx_http_xet_register_t *reg, ngx_log_t *log);
-static xet_status_t ngx_http_xet_register_step_job(
-    ngx_http_xet_register_t *reg, ngx_http_xet_step_t *step, ngx_uint_t i,
-    ngx_log_t *log);
-static xet_status_t ngx_http_xet_register_term_job(
-    ngx_http_xet_register_t *reg, ngx_http_xet_step_t *step, ngx_uint_t i,
-    ngx_log_t *log);
-static xet_status_t ngx_http_xet_register_seen_job(
-    ngx_http_xet_register_t *reg, const xet_hash_t *xorb,
-    const xet_shard_slice_t *slice, ngx_log_t *log);
-static xet_status_t ngx_http_xet_register_looks_job(
-    ngx_http_xet_register_t *reg, ngx_log_t *log);
-static xet_status_t ngx_http_xet_register_file(ngx_http_xet_register_t *reg,
-    ngx_http_xet_step_t *step);
 static void ngx_http_xet_register_staged(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_register_finish(ngx_http_request_t *r, ngx_int_t rc,
@@ -247,15 +170,6 @@ ngx_http_xet_register_post(ngx_http_request_t *r,
     if (ngx_http_xet_task_post(r, job, done, reg) != NGX_OK) {
         ngx_http_xet_register_finish(r, NGX_DECLINED, XET_OVERLOADED);
     }
-}
-
-
-static void
-ngx_http_xet_register_collect_job(void *data, ngx_log_t *log)
-{
-    ngx_http_xet_register_t *reg = data;
-
-    reg->status = ngx_http_xet_term_batch_collect_job(reg->term_batch, log);
 }
 
 
@@ -443,93 +357,6 @@ ngx_http_xet_register_suspects(ngx_http_request_t *r, ngx_int_t rc)
 
 
 static void
-ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
-{
-    ngx_http_xet_register_t *reg = data;
-
-    ngx_int_t                          rc;
-    ngx_uint_t                         i, n;
-    ngx_http_xet_copy_stat_t          *look;
-    ngx_http_xet_shard_suspects_row_t  row;
-
-    reg->status = XET_OK;
-    reg->suspects_checked = 1;
-
-    n = ngx_http_xet_query_rows(reg->query);
-
-    for (i = 0; i < n && reg->status == XET_OK; i++) {
-
-        rc = ngx_http_xet_row_shard_suspects(reg->query->res, i, &row);
-
-        if (rc == NGX_OK && row.hash == NULL) {
-
-            /*
-             * this row is not a copy, but the position at which the next query
-             * starts
-             */
-
-            reg->suspect_file = row.file;
-            reg->suspect_xorb = row.xorb;
-            reg->suspects_checked = 0;
-            continue;
-        }
-
-        look = &reg->looks[reg->nlooks];
-
-        ngx_memzero(&look->name.xorb, sizeof(xet_hash_t));
-
-        if (row.hash) {
-            look->name.xorb = *row.hash;
-        }
-
-        look->name.copy_id = row.copy_id;
-        look->want = row.stored_size;
-
-        if (++reg->nlooks == NGX_HTTP_XET_LOOKS) {
-            reg->status = ngx_http_xet_register_suspects_job(reg, log);
-        }
-    }
-
-    if (reg->status == XET_OK) {
-        reg->status = ngx_http_xet_register_suspects_job(reg, log);
-    }
-}
-
-
-/*
- * Checks the collected copies.  A missing copy is recorded, and is not an
- * error.
- */
-
-static xet_status_t
-ngx_http_xet_register_suspects_job(ngx_http_xet_register_t *reg, ngx_log_t *log)
-{
-    ngx_uint_t    i, n;
-    xet_status_t  rc;
-
-    n = reg->nlooks;
-    reg->nlooks = 0;
-
-    if (n == 0) {
-        return XET_OK;
-    }
-
-    ngx_http_xet_damage_stat_all_job(&reg->damage, reg->store, reg->looks, n,
-                                     log);
-
-    for (i = 0; i < n; i++) {
-        rc = reg->looks[i].status;
-
-        if (rc != XET_OK && rc != XET_STORE_DAMAGED) {
-            return rc;
-        }
-    }
-
-    return XET_OK;
-}
-
-
-static void
 ngx_http_xet_register_looked(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_register_t *reg = data;
@@ -643,251 +470,6 @@ ngx_http_xet_register_queried(ngx_http_request_t *r, ngx_int_t rc)
 
 
 static void
-ngx_http_xet_register_verify_job(void *data, ngx_log_t *log)
-{
-    ngx_http_xet_register_t *reg = data;
-
-    reg->status = ngx_http_xet_register_verify_steps_job(reg, log);
-
-    if (reg->status == XET_OK) {
-        reg->status = ngx_http_xet_term_batch_collect_job(reg->term_batch, log);
-    }
-}
-
-
-static xet_status_t
-ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
-    ngx_log_t *log)
-{
-    ngx_uint_t                  i, term;
-    xet_status_t                rc, looked;
-    ngx_http_xet_step_t        *step;
-    ngx_http_xet_term_batch_t  *w;
-
-    w = reg->term_batch;
-
-    if (w->terms.xorbs.n
-        && ngx_http_xet_query_rows(reg->query) != w->terms.xorbs.n)
-    {
-        return XET_INTERNAL;
-    }
-
-    term = 0;
-
-    rc = XET_OK;
-
-    for (i = 0; i < w->nsteps && rc == XET_OK; i++) {
-        step = &w->steps[i];
-
-        rc = ngx_http_xet_register_step_job(reg, step, term, log);
-
-        term += (step->rec.kind == XET_SHARD_REC_TERM);
-    }
-
-    /* report missing copies of earlier terms first, then the invalid term */
-
-    looked = ngx_http_xet_register_looks_job(reg, log);
-
-    if (looked != XET_OK) {
-        return looked;
-    }
-
-    if (rc != XET_OK) {
-        return rc;
-    }
-
-    return ngx_http_xet_columns_failed(&reg->batch.columns) ? XET_NOMEM
-                                                            : XET_OK;
-}
-
-
-static xet_status_t
-ngx_http_xet_register_step_job(ngx_http_xet_register_t *reg,
-    ngx_http_xet_step_t *step, ngx_uint_t i, ngx_log_t *log)
-{
-    xet_status_t  rc;
-
-    switch (step->rec.kind) {
-
-    case XET_SHARD_REC_FILE:
-        xet_shard_verifier_init(&reg->verifier, reg->suite, &step->rec.hash);
-        ngx_http_xet_batch_open(&reg->batch);
-        return XET_OK;
-
-    case XET_SHARD_REC_TERM:
-        rc = ngx_http_xet_register_term_job(reg, step, i, log);
-        break;
-
-    default: /* XET_SHARD_REC_FILES_END */
-        rc = ngx_http_xet_register_file(reg, step);
-        break;
-    }
-
-    if (rc == XET_SHARD_XORB && !reg->named) {
-        reg->xorb = step->rec.hash;
-        reg->file = reg->verifier.hash;
-        reg->named = 1;
-    }
-
-    return rc;
-}
-
-
-static xet_status_t
-ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
-    ngx_http_xet_step_t *step, ngx_uint_t i, ngx_log_t *log)
-{
-    xet_term_t         term;
-    xet_status_t       rc;
-    xet_shard_slice_t  slice;
-
-    ngx_http_xet_query_shard_slices_row(reg->query, i, &slice);
-
-    rc = xet_shard_verifier_term(&reg->verifier, &step->rec,
-                                 step->has_hash ? &step->hash : NULL, &slice,
-                                 &term);
-
-    /*
-     * check the copy last, so that a client can't find out whether a xorb
-     * exists to which it may not refer
-     */
-
-    if (rc == XET_OK) {
-        rc = ngx_http_xet_register_seen_job(reg, &step->rec.hash, &slice, log);
-    }
-
-    if (rc != XET_OK) {
-        return rc;
-    }
-
-    ngx_http_xet_batch_term(&reg->batch, &term);
-    reg->verified++;
-
-    return XET_OK;
-}
-
-
-/*
- * Adds a copy to the copies to check; if the copy is missing, the client must
- * upload the xorb again.  Many copies are checked at once, because with an
- * object store each check is a round trip.
- */
-
-static xet_status_t
-ngx_http_xet_register_seen_job(ngx_http_xet_register_t *reg,
-    const xet_hash_t *xorb, const xet_shard_slice_t *slice, ngx_log_t *log)
-{
-    xet_status_t               rc;
-    ngx_http_xet_seen_t       *seen;
-    ngx_http_xet_copy_stat_t  *look;
-
-    seen = &reg->seen[xorb->bytes[0] & (NGX_HTTP_XET_SEEN - 1)];
-
-    if (seen->set && seen->copy_id == slice->copy_id
-        && xet_hash_equal(&seen->xorb, xorb))
-    {
-        return XET_OK;
-    }
-
-    rc = (reg->nlooks == NGX_HTTP_XET_LOOKS)
-         ? ngx_http_xet_register_looks_job(reg, log) : XET_OK;
-
-    if (rc != XET_OK) {
-        return rc;
-    }
-
-    look = &reg->looks[reg->nlooks];
-
-    look->name.xorb = *xorb;
-    look->name.copy_id = slice->copy_id;
-    look->want = slice->stored_size;
-
-    reg->files[reg->nlooks++] = reg->verifier.hash;
-
-    seen->xorb = *xorb;
-    seen->copy_id = slice->copy_id;
-    seen->set = 1;
-
-    return XET_OK;
-}
-
-
-/*
- * Checks the collected copies.  The error message names the xorb of the first
- * missing copy, in the order of the terms.
- */
-
-static xet_status_t
-ngx_http_xet_register_looks_job(ngx_http_xet_register_t *reg, ngx_log_t *log)
-{
-    ngx_uint_t  i, n;
-
-    n = reg->nlooks;
-
-    if (n == 0) {
-        return XET_OK;
-    }
-
-    reg->nlooks = 0;
-
-    ngx_http_xet_damage_stat_all_job(&reg->damage, reg->store, reg->looks, n,
-                                     log);
-
-    for (i = 0; i < n; i++) {
-
-        if (reg->looks[i].status == XET_STORE_DAMAGED) {
-            reg->xorb = reg->looks[i].name.xorb;
-            reg->file = reg->files[i];
-            reg->named = 1;
-
-            return XET_SHARD_XORB;
-        }
-
-        if (reg->looks[i].status != XET_OK) {
-            return reg->looks[i].status;
-        }
-    }
-
-    return XET_OK;
-}
-
-
-static xet_status_t
-ngx_http_xet_register_file(ngx_http_xet_register_t *reg,
-    ngx_http_xet_step_t *step)
-{
-    u_char        sha256[XET_HASH_LEN], *claimed;
-    ngx_uint_t    i;
-    xet_status_t  rc;
-
-    rc = xet_shard_verifier_finish(&reg->verifier);
-
-    if (rc != XET_OK) {
-        return rc;
-    }
-
-    /* zeros mean that the client has not computed the SHA-256 */
-
-    claimed = NULL;
-
-    if (step->has_hash && !xet_hash_is_zero(&step->hash)) {
-
-        for (i = 0; i < XET_HASH_LEN; i++) {
-            sha256[i] = step->hash.bytes[i ^ 7];
-        }
-
-        claimed = sha256;
-    }
-
-    reg->bytes += reg->verifier.size;
-
-    ngx_http_xet_batch_close(&reg->batch, &reg->verifier, claimed);
-
-    return XET_OK;
-}
-
-
-static void
 ngx_http_xet_register_staged(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_register_t  *reg;
@@ -914,8 +496,19 @@ static void
 ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
 {
     u_char                   *sqlstate;
+    ngx_uint_t                i;
     xet_status_t              status;
     ngx_http_xet_register_t  *reg;
+
+    static const struct {
+        const char           *sqlstate;
+        xet_status_t          status;
+    } errors[] = {
+        { "XT001", XET_SHARD_XORB },
+        { "XT003", XET_PLAN_CHANGED },
+        { "XT004", XET_QUOTA },
+        { "XT006", XET_NO_REPO }
+    };
 
     reg = ngx_http_xet_ctx_of(r)->reg;
 
@@ -939,29 +532,20 @@ ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
     sqlstate = reg->query->sqlstate;
     status = XET_INTERNAL;
 
-    if (ngx_strcmp(sqlstate, "XT001") == 0) {
-        rc = NGX_DECLINED;
-        status = XET_SHARD_XORB;
+    for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 
-    } else if (ngx_strcmp(sqlstate, "XT003") == 0) {
-        rc = NGX_DECLINED;
-        status = XET_PLAN_CHANGED;
+        if (ngx_strcmp(sqlstate, errors[i].sqlstate) == 0) {
+            rc = NGX_DECLINED;
+            status = errors[i].status;
+        }
+    }
 
-    } else if (ngx_strcmp(sqlstate, "XT004") == 0) {
-        rc = NGX_DECLINED;
-        status = XET_QUOTA;
+    /*
+     * the statement was sent again because its result was lost, and the first
+     * execution has committed the batches
+     */
 
-    } else if (ngx_strcmp(sqlstate, "XT006") == 0) {
-        rc = NGX_DECLINED;
-        status = XET_NO_REPO;
-
-    } else if (ngx_strcmp(sqlstate, "XT002") == 0) {
-
-        /*
-         * the statement was sent again because its result was lost, and the
-         * first execution has committed the batches
-         */
-
+    if (ngx_strcmp(sqlstate, "XT002") == 0) {
         rc = NGX_BUSY;
     }
 

@@ -25,25 +25,10 @@
 #include <openssl/evp.h>
 
 #include "xet_s3_object.h"
+#include "xet_s3_parts.h"
 
 
 #define XET_S3_UPLOAD_READ  (64 * 1024)
-#define XET_S3_UPLOAD_LINE  (XET_S3_TAG_MAX + 80)      /* XML of one part */
-
-
-typedef enum {
-    XET_S3_PART_NEW = 0,               /* not sent, or failed */
-    XET_S3_PART_SENT,
-    XET_S3_PART_DONE
-} xet_s3_part_e;
-
-
-typedef struct {
-    xet_s3_part_e    state;
-    size_t           len;
-    char             sha256[XET_S3_SHA_MAX];
-    char             etag[XET_S3_TAG_MAX];
-} xet_s3_part_t;
 
 
 struct xet_s3_upload_s {
@@ -61,9 +46,7 @@ struct xet_s3_upload_s {
     unsigned         dropped:1;        /* the owner has destroyed the upload */
     unsigned         unsure:1;         /* the object may exist; owner only */
 
-    xet_s3_part_t   *parts;
-    size_t           n;
-    size_t           room;
+    xet_s3_parts_t   parts;
 
     char             name[XET_S3_NAME_MAX];
     char             id[XET_S3_ID_MAX];        /* "": not yet known */
@@ -95,8 +78,6 @@ static void xet_s3_upload_begun_done(xet_s3_transfer_t *t);
 static void xet_s3_upload_part(xet_s3_upload_t *u, size_t i);
 static void xet_s3_upload_part_request(xet_s3_upload_t *u, size_t i,
     char *number, xet_s3_request_t *r);
-static int xet_s3_upload_part_took(xet_s3_upload_t *u, size_t i,
-    const xet_s3_request_t *r);
 static void xet_s3_upload_part_done(xet_s3_transfer_t *t);
 static void xet_s3_upload_landed(xet_s3_upload_t *u);
 static xet_s3_rc_t xet_s3_upload_whole(xet_s3_upload_t *u, const char *name,
@@ -110,9 +91,7 @@ static xet_s3_rc_t xet_s3_upload_send_part(xet_s3_upload_t *u, size_t i,
 static void xet_s3_upload_wait(xet_s3_upload_t *u);
 static xet_s3_rc_t xet_s3_upload_end(xet_s3_upload_t *u, uint64_t size,
     int only_new, xet_s3_error_t *error);
-static char *xet_s3_upload_list(xet_s3_upload_t *u, size_t *len);
 static int xet_s3_upload_is(xet_s3_upload_t *u, uint64_t size);
-static int xet_s3_upload_etag(xet_s3_upload_t *u, char *etag);
 static void xet_s3_upload_abort(xet_s3_upload_t *u);
 static void xet_s3_upload_abort_done(xet_s3_transfer_t *t);
 static void xet_s3_upload_free(xet_s3_upload_t *u);
@@ -175,7 +154,7 @@ xet_s3_upload_ready(xet_s3_upload_t *u, int fd, uint64_t size,
 
     rc = xet_s3_upload_read(u, fd, size, error);
 
-    if (rc != XET_S3_OK || u->n == 0) {
+    if (rc != XET_S3_OK || u->parts.n == 0) {
         return rc;
     }
 
@@ -215,7 +194,7 @@ xet_s3_upload_finish(xet_s3_upload_t *u, const char *name, int fd,
                             u->name, name);
     }
 
-    if (u->n == 0) {
+    if (u->parts.n == 0) {
         return xet_s3_upload_whole(u, name, fd, size, only_new, error);
     }
 
@@ -344,12 +323,10 @@ xet_s3_upload_read(xet_s3_upload_t *u, int fd, uint64_t size,
 static int
 xet_s3_upload_cut(xet_s3_upload_t *u, xet_s3_error_t *error)
 {
-    int              ok;
-    char             sha256[XET_S3_SHA_MAX];
-    size_t           room;
-    xet_s3_part_t   *parts;
+    int   ok;
+    char  sha256[XET_S3_SHA_MAX];
 
-    if (u->n == XET_S3_PARTS_MAX) {
+    if (u->parts.n == XET_S3_PARTS_MAX) {
         (void) xet_s3_error(error, XET_S3_LOCAL, 0,
                             "an upload has more than %d parts",
                             XET_S3_PARTS_MAX);
@@ -366,23 +343,9 @@ xet_s3_upload_cut(xet_s3_upload_t *u, xet_s3_error_t *error)
 
     (void) pthread_mutex_lock(&u->lock);
 
-    if (u->n == u->room) {
-        room = u->room ? 2 * u->room : 8;
-        parts = realloc(u->parts, room * sizeof(xet_s3_part_t));
-
-        if (parts) {
-            u->parts = parts;
-            u->room = room;
-        }
-
-        ok = (parts != NULL);
-    }
+    ok = xet_s3_parts_add(&u->parts, sha256, u->len);
 
     if (ok) {
-        memset(&u->parts[u->n], 0, sizeof(xet_s3_part_t));
-        memcpy(u->parts[u->n].sha256, sha256, sizeof(sha256));
-        u->parts[u->n].len = u->len;
-        u->n++;
         u->len = 0;
 
     } else {
@@ -453,8 +416,8 @@ xet_s3_upload_go(xet_s3_upload_t *u)
 
     } else if (u->id[0] && !u->dropped) {
 
-        for (i = 0; i < u->n; i++) {
-            if (u->parts[i].state == XET_S3_PART_NEW) {
+        for (i = 0; i < u->parts.n; i++) {
+            if (u->parts.elts[i].state == XET_S3_PART_NEW) {
                 xet_s3_upload_part(u, i);
             }
         }
@@ -565,7 +528,7 @@ xet_s3_upload_part(xet_s3_upload_t *u, size_t i)
         return;
     }
 
-    u->parts[i].state = XET_S3_PART_SENT;
+    u->parts.elts[i].state = XET_S3_PART_SENT;
     u->flying++;
 }
 
@@ -581,40 +544,12 @@ xet_s3_upload_part_request(xet_s3_upload_t *u, size_t i, char *number,
     xet_s3_request_arg(r, "partNumber", number);
     xet_s3_request_arg(r, "uploadId", u->id);
 
-    memcpy(r->sha256, u->parts[i].sha256, XET_S3_SHA_MAX);
+    memcpy(r->sha256, u->parts.elts[i].sha256, XET_S3_SHA_MAX);
 
     r->t.net.data = NULL;
     r->t.net.fd = u->fd;
     r->t.net.offset = (uint64_t) i * u->s3->conf->part;
-    r->t.net.len = u->parts[i].len;
-}
-
-
-/* Stores the ETag of a part; returns 0 if it is empty, or unsafe in XML. */
-
-static int
-xet_s3_upload_part_took(xet_s3_upload_t *u, size_t i,
-    const xet_s3_request_t *r)
-{
-    size_t       n;
-    const char  *p;
-
-    n = 0;
-
-    for (p = r->t.etag; *p; p++, n++) {
-        if (*p <= ' ' || *p > '~' || strchr("<>&", *p)) {
-            return 0;
-        }
-    }
-
-    if (n == 0) {
-        return 0;
-    }
-
-    memcpy(u->parts[i].etag, r->t.etag, XET_S3_TAG_MAX);
-    u->parts[i].state = XET_S3_PART_DONE;
-
-    return 1;
+    r->t.net.len = u->parts.elts[i].len;
 }
 
 
@@ -632,8 +567,10 @@ xet_s3_upload_part_done(xet_s3_transfer_t *t)
 
     (void) pthread_mutex_lock(&u->lock);
 
-    if (rc != XET_S3_OK || !xet_s3_upload_part_took(u, piece->i, &piece->r)) {
-        u->parts[piece->i].state = XET_S3_PART_NEW;
+    if (rc != XET_S3_OK
+        || !xet_s3_parts_done(&u->parts, piece->i, piece->r.t.etag))
+    {
+        u->parts.elts[piece->i].state = XET_S3_PART_NEW;
     }
 
     (void) pthread_mutex_unlock(&u->lock);
@@ -718,9 +655,9 @@ xet_s3_upload_send(xet_s3_upload_t *u, xet_s3_error_t *error)
         xet_s3_upload_wait(u);
     }
 
-    for (i = 0; i < u->n; i++) {
+    for (i = 0; i < u->parts.n; i++) {
 
-        if (u->parts[i].state == XET_S3_PART_DONE) {
+        if (u->parts.elts[i].state == XET_S3_PART_DONE) {
             continue;
         }
 
@@ -773,7 +710,7 @@ xet_s3_upload_send_part(xet_s3_upload_t *u, size_t i, xet_s3_error_t *error)
 
     rc = xet_s3_request_send(&r, error);
 
-    if (rc == XET_S3_OK && !xet_s3_upload_part_took(u, i, &r)) {
+    if (rc == XET_S3_OK && !xet_s3_parts_done(&u->parts, i, r.t.etag)) {
         rc = xet_s3_error(error, XET_S3_BAD, r.t.net.status,
                           "S3 PUT of \"%.96s\": a part has no ETag", u->name);
     }
@@ -822,7 +759,7 @@ xet_s3_upload_end(xet_s3_upload_t *u, uint64_t size, int only_new,
         return rc;
     }
 
-    list = xet_s3_upload_list(u, &len);
+    list = xet_s3_parts_xml(&u->parts, &len);
     if (list == NULL) {
         return xet_s3_error(error, XET_S3_LOCAL, 0, "out of memory");
     }
@@ -878,39 +815,6 @@ xet_s3_upload_end(xet_s3_upload_t *u, uint64_t size, int only_new,
 }
 
 
-static char *
-xet_s3_upload_list(xet_s3_upload_t *u, size_t *len)
-{
-    char    *list, *p, *end;
-    size_t   i, size;
-
-    size = u->n * XET_S3_UPLOAD_LINE + 128;
-
-    list = malloc(size);
-    if (list == NULL) {
-        return NULL;
-    }
-
-    p = list;
-    end = list + size;
-
-    p += snprintf(p, (size_t) (end - p), "<CompleteMultipartUpload xmlns="
-                  "\"http://s3.amazonaws.com/doc/2006-03-01/\">");
-
-    for (i = 0; i < u->n; i++) {
-        p += snprintf(p, (size_t) (end - p), "<Part><PartNumber>%zu"
-                      "</PartNumber><ETag>%s</ETag></Part>", i + 1,
-                      u->parts[i].etag);
-    }
-
-    p += snprintf(p, (size_t) (end - p), "</CompleteMultipartUpload>");
-
-    *len = (size_t) (p - list);
-
-    return list;
-}
-
-
 static int
 xet_s3_upload_is(xet_s3_upload_t *u, uint64_t size)
 {
@@ -918,7 +822,7 @@ xet_s3_upload_is(xet_s3_upload_t *u, uint64_t size)
     const char      *p;
     xet_s3_object_t  object;
 
-    if (!xet_s3_upload_etag(u, ours)
+    if (!xet_s3_parts_etag(&u->parts, ours)
         || xet_s3_object_head(u->s3, u->name, &object, etag, NULL)
            != XET_S3_OK
         || object.size != size)
@@ -930,55 +834,6 @@ xet_s3_upload_is(xet_s3_upload_t *u, uint64_t size)
 
     return strncmp(p, ours, strlen(ours)) == 0
            && strspn(p + strlen(ours), "\"") == strlen(p + strlen(ours));
-}
-
-
-/* Writes the ETag as AWS does: MD5 of the MD5s of all parts, part count. */
-
-static int
-xet_s3_upload_etag(xet_s3_upload_t *u, char *etag)
-{
-    int          ok;
-    size_t       i, k;
-    uint8_t      md5[EVP_MAX_MD_SIZE];
-    unsigned     high, low;
-    const char  *p;
-    EVP_MD_CTX  *md;
-
-    md = EVP_MD_CTX_new();
-    ok = md && EVP_DigestInit_ex(md, EVP_md5(), NULL);
-
-    for (i = 0; ok && i < u->n; i++) {
-
-        p = u->parts[i].etag;
-        p += (*p == '"');
-
-        for (k = 0; k < 16; k++) {
-            high = p[0] ? xet_get_hex_digit((unsigned char) p[0]) : 16;
-            low = (high < 16) ? xet_get_hex_digit((unsigned char) p[1]) : 16;
-
-            if (low == 16) {
-                ok = 0;
-                break;
-            }
-
-            md5[k] = (uint8_t) (high << 4 | low);
-            p += 2;
-        }
-
-        ok = ok && EVP_DigestUpdate(md, md5, 16);
-    }
-
-    ok = ok && EVP_DigestFinal_ex(md, md5, NULL);
-
-    if (ok) {
-        xet_s3_hex(etag, md5, 16);
-        (void) snprintf(etag + 32, XET_S3_TAG_MAX - 32, "-%zu", u->n);
-    }
-
-    EVP_MD_CTX_free(md);
-
-    return ok;
 }
 
 
@@ -1037,6 +892,6 @@ xet_s3_upload_free(xet_s3_upload_t *u)
     (void) pthread_mutex_destroy(&u->lock);
 
     EVP_MD_CTX_free(u->md);
-    free(u->parts);
+    free(u->parts.elts);
     free(u);
 }

@@ -23,21 +23,19 @@ use strict;
 
 use parent 'Exporter';
 
-use JSON::PP ();
-use MIME::Base64 qw/ encode_base64 /;
 use Test::More;
 
 use Test::Xet;
 use Test::Xet::Browser;
 use Test::Xet::Process qw/ build_dir slurp wait_for /;
 use Test::Xet::Real;
+use Test::Xet::Repo;
 
 our @EXPORT = qw/ $t $web %token %alice start_pages visit ready text press set
 	shows look create commit /;
 
 our ($t, $web, %token, %alice);
 
-my $json = JSON::PP->new()->utf8();
 my $axe = Test::Xet::Real::build() . '/npm/node_modules/axe-core/axe.min.js';
 
 sub start_pages {
@@ -187,25 +185,14 @@ sub faults {
 sub create {
 	my ($name, $private) = @_;
 
-	is($t->post('/api/repos/create', \$json->encode({ name => $name,
-		private => $private ? \1 : \0 }), { %alice,
-		'Content-Type' => 'application/json' })->{status}, 200,
-		"create $name");
+	create_repo($t, { name => $name, private => $private ? \1 : \0 },
+		\%alice);
 }
 
 sub commit {
 	my ($name, $title, %files) = @_;
 
-	my $body = join('', map { $json->encode($_) . "\n" }
-		{ key => 'header', value => { summary => $title } },
-		map { { key => 'file', value => { path => $_,
-			encoding => 'base64',
-			content => encode_base64($files{$_}, '') } } }
-			sort keys %files);
-
-	is($t->post("/api/models/alice/$name/commit/main", \$body, { %alice,
-		'Content-Type' => 'application/x-ndjson' })->{status}, 200,
-		"commit $title");
+	commit_files($t, "alice/$name", $title, \%files, \%alice);
 }
 
 1;
