@@ -36,6 +36,7 @@ xet_cli_hub_ls(const xet_cli_args_t *args)
     xet_cli_hub_ls_t   l;
 
     if (args->count == 0) {
+        database = 0;
         rc = xet_cli_hub_ls_bare(args, &database);
 
         if (rc != XET_CLI_OK || database) {

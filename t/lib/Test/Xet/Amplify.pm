@@ -68,7 +68,7 @@ my %ceilings = (
 	'GET api/:type/:id/revision/:rev' => { statements => 12,
 		buffers => 15_000, held => 400 },
 	'GET api/:type/:id/refs' => { statements => 4, held => 200 },
-	'GET api/:type/:id/commits/:rev' => { statements => 60,
+	'GET api/:type/:id/commits/:rev/:path' => { statements => 60,
 		buffers => 4000, held => 150 },
 
 	# an index finds repos; a search reads 5,000 rows a page
