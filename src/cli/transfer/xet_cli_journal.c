@@ -148,7 +148,11 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
 
     cwd = realpath(".", NULL);
 
-    if (cwd == NULL && errno != ENOMEM) {
+    if (cwd == NULL && errno == ENOMEM) {
+        return xet_cli_no_memory();
+    }
+
+    if (cwd == NULL) {
 
         /* the current folder was deleted: a put in it cannot be resumed */
 
@@ -156,7 +160,7 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
         return XET_CLI_OK;
     }
 
-    rc = cwd ? xet_cli_sha256_begin(&ctx) : xet_cli_no_memory();
+    rc = xet_cli_sha256_begin(&ctx);
 
     if (rc != XET_CLI_OK) {
         free(cwd);
