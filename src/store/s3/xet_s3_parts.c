@@ -1,7 +1,7 @@
 
 /*
- * The parts of an upload: what is known of each part, and what the store is
- * told of them when the upload is completed.
+ * The parts of an upload: the state of each part, and the list of parts that
+ * completes the upload.
  *
  *     new -> sent -> done, or new again if the request fails
  *
