@@ -18,7 +18,8 @@ use Test::Xet;
 
 use JSON::PP ();
 
-my $t = Test::Xet->new(workers => 2, Test::Xet::Token::repos(<<'EOC'));
+my $t = Test::Xet->new(workers => 2, pg_conf => "log_statement = all\n",
+	Test::Xet::Token::repos(<<'EOC'));
 location /wide/ {
             xet_api;
             xet_api_base /wide;
@@ -158,6 +159,64 @@ register([ [ $small, $_, $_ + 1 ] ], 'a/a@ann') for 0 .. 2;
 
 is(try_shard([ [ $small, 0, 3 ] ], 'b/b@bob')->{status}, 400,
 	'first chunks prove nothing together');
+
+# --------------------------------------------------------------------------
+# runs: terms that continue each other in a xorb have one slice in the query,
+# and each its own if the caller may not name the whole run
+
+for my $case (
+	[ 'the sender', 'a/a@ann', 200, 1 ],
+	[ 'another tenant, with proofs', 'h/h@hal', 200, 2,
+		[ $other, 1 .. 10 ] ],
+	[ 'the same tenant again', 'h/h@hal', 200, 1, [ $other, 1 .. 10 ] ],
+	[ 'a first chunk, which proves nothing', 'h/h@hal', 400, 2 ],
+	[ 'a tenant who may name all', 'c/c@cat', 200, 1, [ $among, 0 .. 4 ] ],
+	[ 'a tenant who may name one chunk', 'b/b@bob', 200, 2,
+		[ $among, 2 .. 4 ] ],
+	[ 'a xorb of its own among the chunks', 'b/b@bob', 400, 2,
+		[ $among, 0 .. 4 ] ],
+	[ 'a run past the end, by the sender', 'a/a@ann', 400, 2,
+		[ $other, 7 .. 11 ] ],
+	[ 'two runs of the sender', 'a/a@ann', 200, 1,
+		[ $other, 0 .. 2, 4 .. 8 ] ])
+{
+	my ($name, $who, $status, $queries, $run) = @$case;
+	my ($xorb, @at) = @{ $run // [ $other, 0 .. 10 ] };
+	my $before = slices();
+
+	is(try_shard([ map { $at[$_] + 1 == $at[$_ + 1]
+		? [ $xorb, @at[$_, $_ + 1] ] : () } 0 .. $#at - 1 ], $who)
+		->{status}, $status, "run: $name");
+	is(slices() - $before, $queries, "run: $name: queries");
+}
+
+for my $case (
+	[ 'a wrong proof', wrong => 1 ],
+	[ 'a wrong length', length => 1 ],
+	[ 'without proofs', verification => 0 ])
+{
+	my ($name, %o) = @$case;
+	my @terms = map { my $x = $_; [ map { [ $x, $_, $_ + 1 ] } 2 .. 5 ] }
+		$other, $absent;
+	my (@told, @queries);
+
+	for my $terms (@terms) {
+		my $before = slices();
+
+		push @told, try_shard($terms, 'i/i@ida', %o);
+		push @queries, slices() - $before;
+	}
+
+	is($told[0]{status}, 400, "run: $name");
+	is($told[0]{body} =~ s/[0-9a-f]{64}//gr,
+		$told[1]{body} =~ s/[0-9a-f]{64}//gr,
+		"run: $name: not theirs or not there");
+	is_deeply(headers($told[0]), headers($told[1]),
+		"run: $name: also in headers");
+	is($queries[0], $queries[1], "run: $name: as many queries");
+	is(try_shard($terms[0], 'a/a@ann', %o)->{status}, 400,
+		"run: $name: by the sender");
+}
 
 # --------------------------------------------------------------------------
 # who may name the xorb: the repo, the subject, a reader of the file, and
@@ -348,6 +407,12 @@ is($t->sql($rows), $before, 'open: nothing is recorded');
 $t->done();
 
 # --------------------------------------------------------------------------
+
+# Returns the number of queries for the slices of shards.
+
+sub slices {
+	return scalar(() = $t->pg()->log() =~ /execute shard_slices:/g);
+}
 
 # Makes a xorb of one chunk, or of the given sizes.
 

@@ -199,6 +199,13 @@ typedef struct {
 } xet_shard_slice_t;
 
 
+/*
+ * Reduces a slice to n > 0 of its chunks, without the first skip.  The slice
+ * gets no entries if it does not have these chunks.
+ */
+void xet_shard_slice_cut(xet_shard_slice_t *slice, uint32_t skip, uint32_t n);
+
+
 /* The state of the file being verified: about 15 KiB for any file size. */
 
 typedef struct {

@@ -26,6 +26,27 @@ static int xet_shard_slice_proven(xet_shard_verifier_t *v,
 
 
 void
+xet_shard_slice_cut(xet_shard_slice_t *slice, uint32_t skip, uint32_t n)
+{
+    if (skip > slice->n || n > slice->n - skip) {
+        slice->n = 0;
+        return;
+    }
+
+    if (skip) {
+        slice->raw_before = xet_get_u32(slice->raw_ends + (skip - 1) * 4);
+        slice->stored_before = xet_get_u32(slice->stored_ends
+                                           + (skip - 1) * 4);
+        slice->hashes += (size_t) skip * XET_HASH_LEN;
+        slice->raw_ends += (size_t) skip * 4;
+        slice->stored_ends += (size_t) skip * 4;
+    }
+
+    slice->n = n;
+}
+
+
+void
 xet_shard_verifier_init(xet_shard_verifier_t *v, const xet_suite_t *suite,
     const xet_hash_t *file_hash)
 {

@@ -10,7 +10,8 @@
  *     verify    (thread)  checks lengths, verification hashes, file hashes,
  *                         and that the copies of the xorbs exist, many at a
  *                         time; adds the terms to the packed batch; collects
- *                         the next batch
+ *                         the next batch.  If a run of terms has no common
+ *                         answer, splits the batch, and slices follows again
  *     suspects  (query)   before a packed batch is staged or put: if a file is
  *                         already stored with other terms, finds the copies
  *                         that these terms refer to
@@ -209,13 +210,16 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
     if (reg->batch.size > NGX_HTTP_XET_BATCH_SIZE || w->nsteps == 0) {
         rc = ngx_http_xet_register_batch(r, reg);
 
-    } else if (w->terms.xorbs.n) {
-        ngx_http_xet_register_count(r, w);
+    } else if (w->nterms) {
+
+        if (!w->split) {
+            ngx_http_xet_register_count(r, w);
+        }
 
         rc = ngx_http_xet_query(r, shard_slices, ngx_http_xet_register_queried,
-                                .xorbs = &w->terms.xorbs,
-                                .starts = &w->terms.starts,
-                                .ends = &w->terms.ends, .proof = reg->proof,
+                                .xorbs = &w->slices.xorbs,
+                                .starts = &w->slices.starts,
+                                .ends = &w->slices.ends, .proof = reg->proof,
                                 .wide = ngx_http_xet_dedup_wide(r));
 
     } else {
@@ -451,7 +455,7 @@ ngx_http_xet_register_queried(ngx_http_request_t *r, ngx_int_t rc)
 
     reg = ngx_http_xet_ctx_of(r)->reg;
 
-    if (reg->hidden == 0 && reg->term_batch->terms.xorbs.n
+    if (reg->hidden == 0 && reg->term_batch->nterms
         && ngx_http_xet_query_rows(reg->query) != 0)
     {
         if (ngx_http_xet_row_shard_slices(reg->query->res, 0, &row)

@@ -17,12 +17,11 @@
 
 static xet_status_t ngx_http_xet_register_verify_steps_job(
     ngx_http_xet_register_t *reg, ngx_log_t *log);
+static ngx_uint_t ngx_http_xet_register_split(ngx_http_xet_register_t *reg);
 static xet_status_t ngx_http_xet_register_step_job(
-    ngx_http_xet_register_t *reg, ngx_http_xet_step_t *step, ngx_uint_t i,
-    ngx_log_t *log);
+    ngx_http_xet_register_t *reg, ngx_http_xet_step_t *step, ngx_log_t *log);
 static xet_status_t ngx_http_xet_register_term_job(
-    ngx_http_xet_register_t *reg, ngx_http_xet_step_t *step, ngx_uint_t i,
-    ngx_log_t *log);
+    ngx_http_xet_register_t *reg, ngx_http_xet_step_t *step, ngx_log_t *log);
 static xet_status_t ngx_http_xet_register_seen_job(
     ngx_http_xet_register_t *reg, const xet_hash_t *xorb,
     const xet_shard_slice_t *slice, ngx_log_t *log);
@@ -48,6 +47,12 @@ ngx_http_xet_register_verify_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_register_t *reg = data;
 
+    if (ngx_http_xet_register_split(reg)) {
+        ngx_http_xet_term_batch_split_job(reg->term_batch);
+        reg->status = XET_OK;
+        return;
+    }
+
     reg->status = ngx_http_xet_register_verify_steps_job(reg, log);
 
     if (reg->status == XET_OK) {
@@ -56,33 +61,57 @@ ngx_http_xet_register_verify_job(void *data, ngx_log_t *log)
 }
 
 
-static xet_status_t
-ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
-    ngx_log_t *log)
+/*
+ * Returns whether a run of terms must be split: the caller may not refer to all
+ * of its chunks, or the xorb does not have all of them.  Both can be different
+ * for each term.
+ */
+
+static ngx_uint_t
+ngx_http_xet_register_split(ngx_http_xet_register_t *reg)
 {
-    ngx_uint_t                  i, term;
-    xet_status_t                rc, looked;
-    ngx_http_xet_step_t        *step;
+    ngx_uint_t                  i;
+    xet_shard_slice_t           slice;
     ngx_http_xet_term_batch_t  *w;
 
     w = reg->term_batch;
 
-    if (w->terms.xorbs.n
-        && ngx_http_xet_query_rows(reg->query) != w->terms.xorbs.n)
+    if (w->split || w->slices.xorbs.n == w->nterms) {
+        return 0;
+    }
+
+    for (i = 0; i < ngx_http_xet_query_rows(reg->query); i++) {
+        ngx_http_xet_query_shard_slices_row(reg->query, i, &slice);
+
+        if (!slice.own || slice.n == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static xet_status_t
+ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
+    ngx_log_t *log)
+{
+    ngx_uint_t                  i;
+    xet_status_t                rc, looked;
+    ngx_http_xet_term_batch_t  *w;
+
+    w = reg->term_batch;
+
+    if (w->nterms
+        && ngx_http_xet_query_rows(reg->query) != w->slices.xorbs.n)
     {
         return XET_INTERNAL;
     }
 
-    term = 0;
-
     rc = XET_OK;
 
     for (i = 0; i < w->nsteps && rc == XET_OK; i++) {
-        step = &w->steps[i];
-
-        rc = ngx_http_xet_register_step_job(reg, step, term, log);
-
-        term += (step->rec.kind == XET_SHARD_REC_TERM);
+        rc = ngx_http_xet_register_step_job(reg, &w->steps[i], log);
     }
 
     /* report missing copies of earlier terms first, then the invalid term */
@@ -104,7 +133,7 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
 
 static xet_status_t
 ngx_http_xet_register_step_job(ngx_http_xet_register_t *reg,
-    ngx_http_xet_step_t *step, ngx_uint_t i, ngx_log_t *log)
+    ngx_http_xet_step_t *step, ngx_log_t *log)
 {
     xet_status_t  rc;
 
@@ -116,7 +145,7 @@ ngx_http_xet_register_step_job(ngx_http_xet_register_t *reg,
         return XET_OK;
 
     case XET_SHARD_REC_TERM:
-        rc = ngx_http_xet_register_term_job(reg, step, i, log);
+        rc = ngx_http_xet_register_term_job(reg, step, log);
         break;
 
     default: /* XET_SHARD_REC_FILES_END */
@@ -136,13 +165,18 @@ ngx_http_xet_register_step_job(ngx_http_xet_register_t *reg,
 
 static xet_status_t
 ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
-    ngx_http_xet_step_t *step, ngx_uint_t i, ngx_log_t *log)
+    ngx_http_xet_step_t *step, ngx_log_t *log)
 {
     xet_term_t         term;
     xet_status_t       rc;
     xet_shard_slice_t  slice;
 
-    ngx_http_xet_query_shard_slices_row(reg->query, i, &slice);
+    ngx_http_xet_query_shard_slices_row(reg->query, step->slice, &slice);
+
+    if (reg->term_batch->slices.xorbs.n != reg->term_batch->nterms) {
+        xet_shard_slice_cut(&slice, step->skip,
+                            step->rec.chunk_end - step->rec.chunk_start);
+    }
 
     rc = xet_shard_verifier_term(&reg->verifier, &step->rec,
                                  step->has_hash ? &step->hash : NULL, &slice,

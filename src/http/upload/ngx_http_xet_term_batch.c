@@ -17,6 +17,9 @@ static xet_status_t ngx_http_xet_term_batch_segment(ngx_http_xet_term_batch_t
     *w, ngx_log_t *log);
 static xet_status_t ngx_http_xet_term_batch_close(ngx_http_xet_term_batch_t *w,
     ngx_log_t *log);
+static void ngx_http_xet_term_batch_slice(ngx_http_xet_term_batch_t *w,
+    ngx_http_xet_step_t *step);
+static void ngx_http_xet_term_batch_run(ngx_http_xet_term_batch_t *w);
 static xet_status_t ngx_http_xet_term_batch_read(ngx_http_xet_term_batch_t *w,
     ngx_http_xet_ahead_t *reader, uint64_t offset, xet_shard_kind_t kind,
     xet_shard_record_t *rec, ngx_log_t *log);
@@ -50,7 +53,7 @@ ngx_http_xet_term_batch_create(ngx_http_xet_temp_t *spool, uint64_t files_end,
 void
 ngx_http_xet_term_batch_destroy(ngx_http_xet_term_batch_t *w)
 {
-    ngx_http_xet_columns_destroy(&w->terms);
+    ngx_http_xet_columns_destroy(&w->slices);
 
     ngx_free(w);
 }
@@ -63,12 +66,14 @@ ngx_http_xet_term_batch_collect_job(ngx_http_xet_term_batch_t *w, ngx_log_t
     xet_status_t  rc;
 
     w->nsteps = 0;
+    w->nterms = 0;
     w->chunks = 0;
+    w->split = 0;
 
-    ngx_http_xet_columns_reset(&w->terms);
+    ngx_http_xet_columns_reset(&w->slices);
 
     while (w->nsteps < NGX_HTTP_XET_TERM_BATCH_STEPS
-           && w->terms.xorbs.n < NGX_HTTP_XET_TERM_BATCH_TERMS)
+           && w->nterms < NGX_HTTP_XET_TERM_BATCH_TERMS)
     {
         if (!w->open) {
 
@@ -93,6 +98,8 @@ ngx_http_xet_term_batch_collect_job(ngx_http_xet_term_batch_t *w, ngx_log_t
             return rc;
         }
     }
+
+    ngx_http_xet_term_batch_run(w);
 
     return XET_OK;
 }
@@ -154,7 +161,7 @@ ngx_http_xet_term_batch_segment(ngx_http_xet_term_batch_t *w, ngx_log_t *log)
 
     n = step->rec.chunk_end - step->rec.chunk_start;
 
-    if (w->terms.xorbs.n && w->chunks + n > NGX_HTTP_XET_TERM_BATCH_CHUNKS) {
+    if (w->nterms && w->chunks + n > NGX_HTTP_XET_TERM_BATCH_CHUNKS) {
         return XET_DONE;
     }
 
@@ -174,13 +181,78 @@ ngx_http_xet_term_batch_segment(ngx_http_xet_term_batch_t *w, ngx_log_t *log)
         step->has_hash = 1;
     }
 
-    ngx_http_xet_slices_add(&w->terms, &step->rec.hash, step->rec.chunk_start,
-                            step->rec.chunk_end);
+    ngx_http_xet_term_batch_slice(w, step);
+
     w->chunks += n;
+    w->nterms++;
     w->segment++;
     w->nsteps++;
 
     return XET_OK;
+}
+
+
+/* Appends a term to the run, or begins a run with the term. */
+
+static void
+ngx_http_xet_term_batch_slice(ngx_http_xet_term_batch_t *w,
+    ngx_http_xet_step_t *step)
+{
+    ngx_http_xet_run_t  *run;
+    xet_shard_record_t  *rec;
+
+    run = &w->run;
+    rec = &step->rec;
+
+    if (w->split || run->end == 0 || rec->chunk_start != run->end
+        || !xet_hash_equal(&rec->hash, &run->xorb))
+    {
+        ngx_http_xet_term_batch_run(w);
+
+        run->xorb = rec->hash;
+        run->start = rec->chunk_start;
+    }
+
+    run->end = rec->chunk_end;
+
+    step->slice = w->slices.xorbs.n;
+    step->skip = rec->chunk_start - run->start;
+}
+
+
+/* Ends a run: adds its slice. */
+
+static void
+ngx_http_xet_term_batch_run(ngx_http_xet_term_batch_t *w)
+{
+    ngx_http_xet_run_t  *run;
+
+    run = &w->run;
+
+    if (run->end) {
+        ngx_http_xet_slices_add(&w->slices, &run->xorb, run->start, run->end);
+        run->end = 0;
+    }
+}
+
+
+void
+ngx_http_xet_term_batch_split_job(ngx_http_xet_term_batch_t *w)
+{
+    ngx_uint_t  i;
+
+    w->split = 1;
+
+    ngx_http_xet_columns_reset(&w->slices);
+
+    for (i = 0; i < w->nsteps; i++) {
+
+        if (w->steps[i].rec.kind == XET_SHARD_REC_TERM) {
+            ngx_http_xet_term_batch_slice(w, &w->steps[i]);
+        }
+    }
+
+    ngx_http_xet_term_batch_run(w);
 }
 
 

@@ -6,6 +6,12 @@
  * The numbers of records, terms and chunks of a batch are limited.  A thread
  * fills the batch, and also collects the parameters of the query for the chunk
  * lists of its terms.
+ *
+ * Terms of small files often continue each other: the chunks of one file follow
+ * those of the last one in the xorb.  Such a run of terms is one slice in the
+ * query.  The caller may refer to each term of a run if it may refer to the
+ * whole run.  If it may not, each term needs its own answer, and the batch is
+ * split: then the query has one slice for each term.
  */
 
 #ifndef _NGX_HTTP_XET_TERM_BATCH_H_INCLUDED_
@@ -31,6 +37,8 @@
 typedef struct {
     xet_shard_record_t     rec;        /* FILES_END ends a file */
     xet_hash_t             hash;       /* verification hash or SHA-256 */
+    ngx_uint_t             slice;      /* of a term: its slice, */
+    uint32_t               skip;       /* and its first chunk in the slice */
     unsigned               has_hash:1;
 } ngx_http_xet_step_t;
 
@@ -42,6 +50,15 @@ typedef struct {
     uint64_t               offset;
     size_t                 len;
 } ngx_http_xet_ahead_t;
+
+
+/* Terms that continue each other in a xorb; none if end is 0. */
+
+typedef struct {
+    xet_hash_t             xorb;
+    uint32_t               start;
+    uint32_t               end;
+} ngx_http_xet_run_t;
 
 
 typedef struct {
@@ -56,8 +73,11 @@ typedef struct {
     unsigned               open;
 
     ngx_uint_t             nsteps;     /* used steps; 0: no more */
-    ngx_http_xet_slices_t  terms;
+    ngx_uint_t             nterms;
     ngx_uint_t             chunks;     /* chunks in all terms */
+    ngx_http_xet_slices_t  slices;
+    ngx_http_xet_run_t     run;        /* the slice being collected */
+    unsigned               split;      /* one slice for each term */
 
     ngx_http_xet_step_t    steps[NGX_HTTP_XET_TERM_BATCH_STEPS];
     ngx_http_xet_ahead_t   segments;   /* for segments and file headers */
@@ -66,7 +86,7 @@ typedef struct {
 } ngx_http_xet_term_batch_t;
 
 
-/* Allocates about 140 KiB with malloc().  Returns NULL if out of memory. */
+/* Allocates about 155 KiB with malloc().  Returns NULL if out of memory. */
 ngx_http_xet_term_batch_t *ngx_http_xet_term_batch_create(ngx_http_xet_temp_t
     *spool, uint64_t files_end, ngx_uint_t proof, ngx_log_t *log);
 void ngx_http_xet_term_batch_destroy(ngx_http_xet_term_batch_t *w);
@@ -78,6 +98,9 @@ void ngx_http_xet_term_batch_destroy(ngx_http_xet_term_batch_t *w);
  */
 xet_status_t ngx_http_xet_term_batch_collect_job(ngx_http_xet_term_batch_t *w,
     ngx_log_t *log);
+
+/* Replaces the slices of the batch by one slice for each term. */
+void ngx_http_xet_term_batch_split_job(ngx_http_xet_term_batch_t *w);
 
 
 #endif /* _NGX_HTTP_XET_TERM_BATCH_H_INCLUDED_ */

@@ -424,6 +424,51 @@ test_empty(void)
 
 
 /*
+ * Cuts each slice of a xorb out of each slice that includes it, and tries to
+ * cut others.
+ */
+
+static void
+test_cut(void)
+{
+    uint32_t            start, end, first, last;
+    uint64_t            state, bad;
+    xet_shard_slice_t   s, want;
+    xet_shard_record_t  seg;
+
+    state = 6;
+    bad = 0;
+    test_xorb_random(&test_xorbs[0], &state, 9);
+
+    for (start = 0; start < 9; start++) {
+        for (end = start + 1; end <= 9; end++) {
+            for (first = start; first <= 9; first++) {
+                for (last = first + 1; last <= 10; last++) {
+
+                    test_slice(&s, &seg, &test_xorbs[0], start, end);
+                    xet_shard_slice_cut(&s, first - start, last - first);
+
+                    if (last > end) {
+                        bad += s.n != 0;
+                        continue;
+                    }
+
+                    test_slice(&want, &seg, &test_xorbs[0], first, last);
+                    bad += memcmp(&s, &want, sizeof(s)) != 0;
+                }
+            }
+        }
+    }
+
+    test_slice(&s, &seg, &test_xorbs[0], 0, 9);
+    xet_shard_slice_cut(&s, 0xffffffff, 2);
+    bad += s.n != 0;
+
+    xet_is_u64(bad, 0, "slices of slices");
+}
+
+
+/*
  * Tests a term of all 8192 chunks, followed by terms of only the last and the
  * first chunk.
  */
@@ -597,6 +642,7 @@ main(void)
     test_random_files();
     test_errors(1);
     test_errors(0);
+    test_cut();
     test_long();
     test_references();
 
