@@ -4,7 +4,8 @@
 
 # Measures "GET files" of a 1 GiB file with several buffer sizes, and the memory
 # of a thousand slow clients.  For comparison, the core decodes the same file in
-# memory, and nginx sends the same bytes from a plain file.
+# memory, nginx sends the same bytes from a plain file, and a bare loop reads,
+# decodes and sends them.
 #
 #     perl t/bench/file_get.pl
 #
@@ -17,6 +18,8 @@ use FindBin;
 use lib $FindBin::Bin;
 use Bench;
 
+use IO::Socket::INET;
+use POSIX ();
 use Time::HiRes qw/ sleep time /;
 
 use Test::Xet;
@@ -53,7 +56,7 @@ system(build_dir() . "/bench/bench_xorb_verify 65536 1 $bodies >/dev/null")
 	== 0 or die "bench_xorb_verify\n";
 
 my @cpu = [ 'CPU of a GET against', 'decoding', 'a plain file',
-	'both together' ];
+	'both together', 'a bare loop' ];
 my @rates = [ 'MB/s', 'GET', 'plain file', 'decoding, 1 CPU' ];
 my @sizes = [ 'CPU s a GiB, xet_read_buffer', @buffers ];
 my %files;
@@ -64,9 +67,8 @@ for my $kind (qw/ stored lz4 bg4 /) {
 	my (%s, %rate);
 
 	for my $run (bench_short() .. $repeats) {
-		my $limit = 'taskset -c ' . load_cpu() . ' ' . build_dir()
-			. "/bench/bench_chunk_decode $body $file->{size}";
-		my ($decode) = `$limit` =~ /^DECODE \d+ (\S+)/m;
+		my $decode = decode($body, $file->{size}, load_cpu());
+		my $loop = bare_loop($body, $file->{size});
 		my @got = map { fetch($_, $file) } "/plain/$kind",
 			map { "/$_/files/$file->{hash}" } @buffers;
 
@@ -80,6 +82,7 @@ for my $kind (qw/ stored lz4 bg4 /) {
 		push @{ $s{plain} }, $ours->{cpu} / $plain->{cpu};
 		push @{ $s{both} }, $ours->{cpu}
 			/ ($decode + $plain->{cpu});
+		push @{ $s{loop} }, $ours->{cpu} / $loop;
 		push @{ $s{"buffer$_"} }, $ours[$_]{cpu} * $scale
 			for 0 .. $#ours;
 		push @{ $rate{ours} }, $file->{size} / 1e6 / $ours->{time};
@@ -90,13 +93,16 @@ for my $kind (qw/ stored lz4 bg4 /) {
 	unlink($t->store() . "/plain/$kind");
 
 	push @cpu, [ $kind, map { spread(@{ $s{$_} }) }
-		qw/ decode plain both / ];
+		qw/ decode plain both loop / ];
 	push @rates, [ $kind, map { spread(@{ $rate{$_} }) }
 		qw/ ours plain decode / ];
 	push @sizes, [ $kind, map { spread(@{ $s{"buffer$_"} }) }
 		0 .. $#buffers ];
 	bench_row("GET of a file, $kind", $s{"buffer$default"}, 's CPU a GiB',
 		'decoding + plain file', $s{both}, 1.15, 'less');
+	bench_row("GET of a file, $kind, and a bare loop",
+		$s{"buffer$default"}, 's CPU a GiB', 'pread, decode, write',
+		$s{loop}, undef, 'less');
 }
 
 bench_heading("one client, $repeats runs, worker and threads on one CPU");
@@ -138,6 +144,45 @@ sub store {
 
 	return register_file($t, [ map { [ { %$info, hash => $hash,
 		bytes => '' } ] } 1 .. $times ], data => 0);
+}
+
+# Returns the CPU seconds of decoding a file; with a port, of also reading it
+# and sending it there.
+
+sub decode {
+	my ($body, $size, $cpu, @port) = @_;
+
+	my $out = join(' ', 'taskset -c', $cpu, build_dir()
+		. "/bench/bench_chunk_decode $body $size", @port);
+
+	return `$out` =~ /^DECODE \d+ (\S+)/m ? $1 : die "$out: $?\n";
+}
+
+# The same work as a GET, in one thread, which sends to a process on the other
+# processor.
+
+sub bare_loop {
+	my ($body, $size) = @_;
+
+	my $listen = IO::Socket::INET->new(Listen => 1,
+		LocalAddr => '127.0.0.1') or die "listen: $!\n";
+	my $pid = fork() // die "fork: $!\n";
+
+	if ($pid == 0) {
+		pin($$, load_cpu());
+
+		my $from = $listen->accept() or POSIX::_exit(1);
+		my $bytes;
+
+		1 while sysread($from, $bytes, 1 << 20);
+		POSIX::_exit(0);
+	}
+
+	my $cpu = decode($body, $size, server_cpu(), $listen->sockport());
+
+	waitpid($pid, 0);
+
+	return $cpu;
 }
 
 # Returns the wall seconds of one download, and the worker's CPU seconds.
