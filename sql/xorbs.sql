@@ -372,9 +372,9 @@ $$;
 CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
     stored_ends bytea, raw_size bigint, stored_size bigint,
     eligible integer[], copy_id integer, digest bytea, any_repo boolean,
-    repo text, subject bytea, flush boolean DEFAULT true)
-    RETURNS TABLE (the_copy_id integer, the_size bigint, the_digest bytea,
-                   intact boolean, inserted boolean)
+    repo text, subject bytea, flush boolean DEFAULT true,
+    OUT the_copy_id integer, OUT the_size bigint, OUT the_digest bytea,
+    OUT intact boolean, OUT inserted boolean)
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -391,24 +391,28 @@ BEGIN
         PERFORM xet.quota_hold($10, $11, $12, $6, 0);
     END IF;
 
-    RETURN QUERY
-    SELECT x.the_copy_id, x.the_size, x.the_digest, x.intact, x.inserted;
+    the_copy_id := x.the_copy_id;
+    the_size := x.the_size;
+    the_digest := x.the_digest;
+    intact := x.intact;
+    inserted := x.inserted;
 END;
 $$;
 
 
 -- Registers a xorb, as xet.xorb_put() does, and a file that consists of all
--- chunks of this xorb, as xet.shard_put() does, in one transaction.  put: true
--- if the file was not stored before; otherwise only the xorb is registered.
--- The digest was computed by the server, and the copy is that of the term.
+-- chunks of this xorb, as xet.shard_put() does, in one transaction.  packed is
+-- the only term of the file, with the copy id; the server has computed the
+-- digest.  put: false if the xorb or the file was stored before; then the
+-- caller registers the file with xet.shard_put().
 
-CREATE FUNCTION xet.file_put(act bytea, file bytea, size bigint, sha256 bytea,
+CREATE FUNCTION xet.file_put(file bytea, size bigint, sha256 bytea,
     packed bytea, kept boolean, xorb bytea, chunk_hashes bytea, raw_ends bytea,
     stored_ends bytea, raw_size bigint, stored_size bigint,
     eligible integer[], copy_id integer, digest bytea, any_repo boolean,
-    repo text, subject bytea)
-    RETURNS TABLE (the_copy_id integer, the_size bigint, the_digest bytea,
-                   intact boolean, inserted boolean, put boolean)
+    repo text, subject bytea, OUT the_copy_id integer, OUT the_size bigint,
+    OUT the_digest bytea, OUT intact boolean, OUT inserted boolean,
+    OUT put boolean)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_variable
@@ -417,26 +421,33 @@ DECLARE
     file_id  bigint;
     placed   bigint := 0;
 BEGIN
-    x := xet.xorb_insert($7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-                         $18);
+    x := xet.xorb_insert($6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+                         $17);
+
+    the_copy_id := x.the_copy_id;
+    the_size := x.the_size;
+    the_digest := x.the_digest;
+    intact := x.intact;
+    inserted := x.inserted;
 
     IF x.new_id IS NULL THEN
 
-        -- this statement may be a retry
+        -- an earlier try of this call may have inserted both rows
 
-        put := EXISTS (SELECT FROM xet.acts a WHERE a.act = $1);
-
-    ELSE
-        INSERT INTO xet.files AS f (hash, size, sha256, term_count, packed,
-                                    held, sha256_proven)
-        VALUES (file, size, sha256, 1, packed, any_repo, true)
-        ON CONFLICT DO NOTHING
-        RETURNING f.id INTO file_id;
-
-        put := file_id IS NOT NULL;
+        put := EXISTS (SELECT FROM xet.files f
+                        WHERE f.hash = file AND f.packed = file_put.packed);
+        RETURN;
     END IF;
 
-    IF file_id IS NOT NULL THEN
+    INSERT INTO xet.files AS f (hash, size, sha256, term_count, packed, held,
+                                sha256_proven)
+    VALUES (file, size, sha256, 1, packed, any_repo, true)
+    ON CONFLICT DO NOTHING
+    RETURNING f.id INTO file_id;
+
+    put := file_id IS NOT NULL;
+
+    IF put THEN
         INSERT INTO xet.file_xorbs (file_id, xorb_id, chunks)
         VALUES (file_id, x.new_id,
                 int4multirange(int4range(0, length(raw_ends) / 4)));
@@ -445,17 +456,9 @@ BEGIN
             placed := xet.shard_place(x.repo_id, ARRAY[file_id], ARRAY[sha256],
                                       subject, repo LIKE '\_hub/%', kept);
         END IF;
-
-        INSERT INTO xet.acts (act, said) VALUES ($1, '1');
     END IF;
 
-    IF x.new_id IS NOT NULL THEN
-        PERFORM xet.quota_hold(any_repo, repo, subject, stored_size,
-                               placed * size);
-    END IF;
-
-    RETURN QUERY
-    SELECT x.the_copy_id, x.the_size, x.the_digest, x.intact, x.inserted, put;
+    PERFORM xet.quota_hold(any_repo, repo, subject, stored_size, placed * size);
 END;
 $$;
 
