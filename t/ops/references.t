@@ -31,8 +31,10 @@ my %delete = (
 	repo => 'DELETE FROM xet.repos WHERE id = %d'
 );
 my %insert = (
-	place => 'INSERT INTO xet.repo_files (repo_id, file_id) VALUES (%1$d, %1$d)',
-	term => 'INSERT INTO xet.file_xorbs (file_id, xorb_id) VALUES (%1$d, %1$d)'
+	place => 'INSERT INTO xet.repo_files (repo_id, file_id)'
+		. ' VALUES (%1$d, %1$d)',
+	term => 'INSERT INTO xet.file_xorbs (file_id, xorb_id)'
+		. ' VALUES (%1$d, %1$d)'
 );
 
 # --------------------------------------------------------------------------
@@ -109,16 +111,17 @@ for my $kind (qw/ public listed /) {
 	rows();
 	$t->sql("UPDATE xet.repos SET $kind = true WHERE id = $n");
 	$t->sql(sprintf($insert{place}, $n));
-	is($t->sql("SELECT ${kind}_file FROM xet.repo_files WHERE file_id = $n"),
-		$n, "$kind: as the repo");
+	is($t->sql("SELECT ${kind}_file FROM xet.repo_files"
+		. " WHERE file_id = $n"), $n, "$kind: as the repo");
 }
 
 # a snapshot that is older than the lock would not see all rows
 
 for my $gone (sort keys %delete) {
 	rows();
-	like(refused("BEGIN ISOLATION LEVEL REPEATABLE READ; $delete{$gone}", $n),
-		qr/must be read committed/, "$gone: another isolation is refused");
+	like(refused('BEGIN ISOLATION LEVEL REPEATABLE READ; '
+		. $delete{$gone}, $n), qr/must be read committed/,
+		"$gone: another isolation is refused");
 }
 
 $_->close() for @sessions;
