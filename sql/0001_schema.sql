@@ -157,7 +157,7 @@ CREATE INDEX xorbs_damaged ON xet.xorbs (id) WHERE damaged_at IS NOT NULL;
 
 CREATE TABLE xet.chunks (
     hash     bytea   NOT NULL,
-    xorb_id  bigint  NOT NULL REFERENCES xet.xorbs ON DELETE CASCADE,
+    xorb_id  bigint  NOT NULL,            -- see xet.xorbs_gone()
     idx      integer NOT NULL,
 
     PRIMARY KEY (hash, xorb_id)
@@ -237,8 +237,8 @@ ALTER TABLE xet.terms ALTER COLUMN packed SET STORAGE EXTERNAL;
 -- caller who may see the file may know these chunks.
 
 CREATE TABLE xet.file_xorbs (
-    file_id  bigint         NOT NULL REFERENCES xet.files ON DELETE CASCADE,
-    xorb_id  bigint         NOT NULL REFERENCES xet.xorbs,
+    file_id  bigint         NOT NULL,     -- see xet.file_xorbs_new()
+    xorb_id  bigint         NOT NULL,
     chunks   int4multirange NOT NULL DEFAULT '{}',
 
     PRIMARY KEY (file_id, xorb_id)
@@ -308,8 +308,8 @@ CREATE TABLE xet.repos (
 -- the LFS API has acknowledged the file: it stays even if no commit uses it.
 
 CREATE TABLE xet.repo_files (
-    repo_id      bigint      NOT NULL REFERENCES xet.repos ON DELETE CASCADE,
-    file_id      bigint      NOT NULL REFERENCES xet.files ON DELETE CASCADE,
+    repo_id      bigint      NOT NULL,    -- see xet.repo_files_new()
+    file_id      bigint      NOT NULL,
     added_at     timestamptz NOT NULL DEFAULT now(),
     public_file  bigint,
     listed_file  bigint,
@@ -344,8 +344,8 @@ CREATE INDEX repo_files_sha256 ON xet.repo_files (repo_id, sha256)
 -- chunk is a public name.
 
 CREATE TABLE xet.xorb_repos (
-    xorb_id  bigint  NOT NULL REFERENCES xet.xorbs ON DELETE CASCADE,
-    repo_id  bigint  NOT NULL REFERENCES xet.repos ON DELETE CASCADE,
+    xorb_id  bigint  NOT NULL,            -- see xet.xorbs_gone()
+    repo_id  bigint  NOT NULL,            -- see xet.repos_gone()
 
     PRIMARY KEY (xorb_id, repo_id)
 );
@@ -360,7 +360,7 @@ CREATE INDEX xorb_repos_once ON xet.xorb_repos (repo_id, xorb_id);
 -- subject is the SHA-256 of issuer and subject, since both may be long.
 
 CREATE TABLE xet.xorb_subjects (
-    xorb_id  bigint         NOT NULL REFERENCES xet.xorbs ON DELETE CASCADE,
+    xorb_id  bigint         NOT NULL,     -- see xet.xorbs_gone()
     subject  bytea          NOT NULL,
     chunks   int4multirange NOT NULL,
 
@@ -374,12 +374,12 @@ CREATE TABLE xet.xorb_subjects (
 CREATE INDEX xorb_subjects_once ON xet.xorb_subjects (subject, xorb_id);
 
 
--- Gives a file that is added to a repo, or moved to another repo, the
--- visibility of that repo.  The row lock on the repo serializes this statement
--- with a concurrent change of the visibility.
+-- Gives a file that is moved to another repo the visibility of that repo.  The
+-- row lock on the repo serializes this statement with a concurrent change of
+-- the visibility.
 --
--- A deleted file can not be added to a repo: its row still exists, so the
--- foreign key alone would allow it.  XT003 means "retry".
+-- A deleted file can not be added to a repo, although its row still exists.
+-- XT003 means "retry".
 
 CREATE FUNCTION xet.repo_files_place()
     RETURNS trigger
@@ -388,7 +388,7 @@ AS $$
 BEGIN
     SELECT CASE WHEN r.public THEN NEW.file_id END,
            CASE WHEN r.listed THEN NEW.file_id END
-      INTO NEW.public_file, NEW.listed_file
+      INTO STRICT NEW.public_file, NEW.listed_file
       FROM xet.repos r
      WHERE r.id = NEW.repo_id
        FOR SHARE;
@@ -406,26 +406,18 @@ BEGIN
 END;
 $$;
 
-CREATE TRIGGER place BEFORE INSERT OR UPDATE OF repo_id, file_id
-    ON xet.repo_files
+CREATE TRIGGER place BEFORE UPDATE OF repo_id, file_id ON xet.repo_files
     FOR EACH ROW EXECUTE FUNCTION xet.repo_files_place();
 
 
--- Updates the files of a repo when the visibility of the repo changes.  The
--- isolation level must be read committed: a snapshot taken before the lock
--- would not see files that were added before the lock was granted, and those
--- files would stay public.
+-- Updates the files of a repo when the visibility of the repo changes.
 
 CREATE FUNCTION xet.repos_public()
     RETURNS trigger
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'repos become public or private in transactions that '
-                        'are read committed'
-              USING ERRCODE = '25001';
-    END IF;
+    PERFORM xet.read_committed();
 
     UPDATE xet.repo_files rf
        SET public_file = CASE WHEN NEW.public THEN rf.file_id END,
@@ -602,7 +594,7 @@ CREATE TRIGGER new AFTER INSERT ON xet.xorbs
 -- charges have their own table because the rows of xet.xorbs are wide.
 
 CREATE TABLE xet.charges (
-    xorb_id  bigint PRIMARY KEY REFERENCES xet.xorbs ON DELETE CASCADE,
+    xorb_id  bigint PRIMARY KEY,          -- see xet.xorbs_gone()
     repo_id  bigint,
     subject  bytea,
     bytes    bigint NOT NULL,
@@ -666,9 +658,8 @@ CREATE FUNCTION xet.charges_new()
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF NEW.repo_id IS NOT NULL OR NEW.subject IS NOT NULL THEN
-        PERFORM xet.usage_count(NEW.repo_id, NEW.subject, NEW.bytes, 0, 0);
-    END IF;
+    PERFORM xet.usage_add(ARRAY[int8send(NEW.repo_id), NEW.subject], NEW.bytes,
+                          0, 0);
 
     RETURN NULL;
 END;
@@ -683,7 +674,8 @@ CREATE FUNCTION xet.charges_count()
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    PERFORM xet.usage_count(c.repo_id, c.subject, -c.bytes, 0, 0)
+    PERFORM xet.usage_add(ARRAY[int8send(c.repo_id), c.subject], -c.bytes, 0,
+                          0)
        FROM (SELECT k.repo_id, k.subject, sum(k.bytes)::bigint AS bytes
                FROM changed k
               GROUP BY k.repo_id, k.subject
@@ -703,21 +695,10 @@ CREATE FUNCTION xet.charges_moved()
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF OLD.repo_id IS NOT NULL THEN
-        PERFORM xet.usage_add(int8send(OLD.repo_id), -OLD.bytes, 0, 0);
-    END IF;
-
-    IF OLD.subject IS NOT NULL THEN
-        PERFORM xet.usage_add(OLD.subject, -OLD.bytes, 0, 0);
-    END IF;
-
-    IF NEW.repo_id IS NOT NULL THEN
-        PERFORM xet.usage_add(int8send(NEW.repo_id), NEW.bytes, 0, 0);
-    END IF;
-
-    IF NEW.subject IS NOT NULL THEN
-        PERFORM xet.usage_add(NEW.subject, NEW.bytes, 0, 0);
-    END IF;
+    PERFORM xet.usage_add(ARRAY[int8send(OLD.repo_id), OLD.subject],
+                          -OLD.bytes, 0, 0);
+    PERFORM xet.usage_add(ARRAY[int8send(NEW.repo_id), NEW.subject], NEW.bytes,
+                          0, 0);
 
     RETURN NULL;
 END;
@@ -747,17 +728,75 @@ CREATE TRIGGER healed AFTER UPDATE OF stored_size ON xet.xorbs
     EXECUTE FUNCTION xet.xorbs_healed();
 
 
--- Counts the logical bytes and the number of files of repos and subjects.
+-- Checks files that are added to repos, and counts their bytes and their number
+-- for the repos and the subjects.  This trigger has the place of two foreign
+-- keys, and of a trigger for each row: it locks the repos and the files, so
+-- that they are neither deleted nor hidden before the commit.  A file gets the
+-- visibility of its repo, if the statement that added it did not know better.
+--
+-- A deleted file can not be added to a repo, although its row still exists.
+-- XT003 means "retry".
+
+CREATE FUNCTION xet.repo_files_new()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    a  record;
+    r  record;
+BEGIN
+    FOR a IN
+        SELECT k.repo_id, k.subject, sum(f.size)::bigint AS bytes,
+               count(f.size) AS n, count(*) AS rows,
+               count(k.public_file) AS public, count(k.listed_file) AS listed
+          FROM added k
+          LEFT JOIN LATERAL (SELECT f.size FROM xet.files f
+                              WHERE f.id = k.file_id AND f.hash IS NOT NULL
+                             OFFSET 0
+                                FOR KEY SHARE) f ON true
+         GROUP BY k.repo_id, k.subject
+    LOOP
+        IF a.n < a.rows THEN
+            RAISE EXCEPTION 'the file was deleted meanwhile'
+                  USING ERRCODE = 'XT003';
+        END IF;
+
+        SELECT k.public, k.listed INTO STRICT r
+          FROM xet.repos k
+         WHERE k.id = a.repo_id
+           FOR SHARE;
+
+        IF a.public <> a.n * r.public::integer
+           OR a.listed <> a.n * r.listed::integer
+        THEN
+            UPDATE xet.repo_files rf
+               SET public_file = CASE WHEN r.public THEN rf.file_id END,
+                   listed_file = CASE WHEN r.listed THEN rf.file_id END
+              FROM added k
+             WHERE k.repo_id = a.repo_id
+               AND rf.repo_id = k.repo_id AND rf.file_id = k.file_id;
+        END IF;
+
+        PERFORM xet.usage_add(ARRAY[int8send(a.repo_id), a.subject], 0,
+                              a.bytes, a.n);
+    END LOOP;
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER new AFTER INSERT ON xet.repo_files
+    REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION xet.repo_files_new();
+
 
 CREATE FUNCTION xet.repo_files_count()
     RETURNS trigger
     LANGUAGE plpgsql
 AS $$
-DECLARE
-    sign  integer := CASE WHEN TG_OP = 'INSERT' THEN 1 ELSE -1 END;
 BEGIN
-    PERFORM xet.usage_count(c.repo_id, c.subject, 0, sign * c.bytes,
-                            sign * c.n)
+    PERFORM xet.usage_add(ARRAY[int8send(c.repo_id), c.subject], 0, -c.bytes,
+                          -c.n)
        FROM (SELECT k.repo_id, k.subject, sum(f.size)::bigint AS bytes,
                     count(*) AS n
                FROM changed k
@@ -767,18 +806,12 @@ BEGIN
               GROUP BY k.repo_id, k.subject
              OFFSET 0) c;
 
-    IF TG_OP = 'DELETE' THEN
-        INSERT INTO xet.usage_left (file_id)
-        SELECT DISTINCT p.file_id FROM changed p;
-    END IF;
+    INSERT INTO xet.usage_left (file_id)
+    SELECT DISTINCT p.file_id FROM changed p;
 
     RETURN NULL;
 END;
 $$;
-
-CREATE TRIGGER count_new AFTER INSERT ON xet.repo_files
-    REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION xet.repo_files_count();
 
 CREATE TRIGGER count_gone AFTER DELETE ON xet.repo_files
     REFERENCING OLD TABLE AS changed
@@ -796,16 +829,10 @@ BEGIN
     SELECT f.size INTO was FROM xet.files f WHERE f.id = OLD.file_id;
     SELECT f.size INTO size FROM xet.files f WHERE f.id = NEW.file_id;
 
-    PERFORM xet.usage_add(int8send(OLD.repo_id), 0, -was, -1);
-    PERFORM xet.usage_add(int8send(NEW.repo_id), 0, size, 1);
-
-    IF OLD.subject IS NOT NULL THEN
-        PERFORM xet.usage_add(OLD.subject, 0, -was, -1);
-    END IF;
-
-    IF NEW.subject IS NOT NULL THEN
-        PERFORM xet.usage_add(NEW.subject, 0, size, 1);
-    END IF;
+    PERFORM xet.usage_add(ARRAY[int8send(OLD.repo_id), OLD.subject], 0, -was,
+                          -1);
+    PERFORM xet.usage_add(ARRAY[int8send(NEW.repo_id), NEW.subject], 0, size,
+                          1);
 
     INSERT INTO xet.usage_left (file_id) VALUES (OLD.file_id);
 
@@ -821,16 +848,28 @@ CREATE TRIGGER moved AFTER UPDATE OF repo_id, file_id, subject
     EXECUTE FUNCTION xet.repo_files_moved();
 
 
+-- Foreign keys would check each new row with a query of its own, which takes
+-- half of the time of a small upload.  Instead the functions that insert rows
+-- lock the xorb or the repo first, which excludes its deletion; so do triggers
+-- on the tables whose rows must never refer to a deleted row.  The following
+-- triggers run when the lock of a deletion is granted, and see all such rows.
+
 -- The size of a file is needed when the file is removed from its repos, so
--- this trigger runs before ON DELETE CASCADE.
+-- this trigger runs before the deletion.
 
 CREATE FUNCTION xet.files_places()
     RETURNS trigger
     LANGUAGE plpgsql
 AS $$
 BEGIN
+    PERFORM xet.read_committed();
+
     IF EXISTS (SELECT FROM xet.repo_files rf WHERE rf.file_id = OLD.id) THEN
         DELETE FROM xet.repo_files rf WHERE rf.file_id = OLD.id;
+    END IF;
+
+    IF EXISTS (SELECT FROM xet.file_xorbs fx WHERE fx.file_id = OLD.id) THEN
+        DELETE FROM xet.file_xorbs fx WHERE fx.file_id = OLD.id;
     END IF;
 
     RETURN OLD;
@@ -839,6 +878,86 @@ $$;
 
 CREATE TRIGGER places BEFORE DELETE ON xet.files
     FOR EACH ROW EXECUTE FUNCTION xet.files_places();
+
+
+CREATE FUNCTION xet.file_xorbs_new()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF (SELECT count(*) FROM added)
+       > (SELECT count(*)
+            FROM added a
+           CROSS JOIN LATERAL (SELECT FROM xet.files f
+                                WHERE f.id = a.file_id
+                               OFFSET 0
+                                  FOR KEY SHARE) f
+           CROSS JOIN LATERAL (SELECT FROM xet.xorbs x
+                                WHERE x.id = a.xorb_id
+                               OFFSET 0
+                                  FOR KEY SHARE) x)
+    THEN
+        RAISE EXCEPTION 'a file or a xorb of the reference does not exist'
+              USING ERRCODE = 'foreign_key_violation';
+    END IF;
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER new AFTER INSERT ON xet.file_xorbs
+    REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION xet.file_xorbs_new();
+
+
+CREATE FUNCTION xet.xorbs_gone()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    ids  bigint[] := ARRAY(SELECT g.id FROM gone g);
+BEGIN
+    PERFORM xet.read_committed();
+
+    IF EXISTS (SELECT FROM xet.file_xorbs fx WHERE fx.xorb_id = ANY (ids)) THEN
+        RAISE EXCEPTION 'a file refers to the xorb'
+              USING ERRCODE = 'foreign_key_violation';
+    END IF;
+
+    DELETE FROM xet.chunks c WHERE c.xorb_id = ANY (ids);
+    DELETE FROM xet.xorb_repos o WHERE o.xorb_id = ANY (ids);
+    DELETE FROM xet.xorb_subjects o WHERE o.xorb_id = ANY (ids);
+    DELETE FROM xet.charges c WHERE c.xorb_id = ANY (ids);
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER gone AFTER DELETE ON xet.xorbs
+    REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION xet.xorbs_gone();
+
+
+CREATE FUNCTION xet.repos_gone()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    ids  bigint[] := ARRAY(SELECT g.id FROM gone g);
+BEGIN
+    PERFORM xet.read_committed();
+
+    DELETE FROM xet.repo_files rf WHERE rf.repo_id = ANY (ids);
+    DELETE FROM xet.xorb_repos o WHERE o.repo_id = ANY (ids);
+    DELETE FROM xet.hub_loose l WHERE l.repo_id = ANY (ids);
+
+    RETURN NULL;
+END;
+$$;
+
+CREATE TRIGGER gone AFTER DELETE ON xet.repos
+    REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION xet.repos_gone();
 
 
 -- When the collector has reviewed a xorb and kept it, because files refer to
@@ -1226,7 +1345,7 @@ CREATE INDEX hub_staged_owner ON xet.hub_staged (owner) INCLUDE (bytes);
 -- xet.hub_sweep() reviews these rows a day later.
 
 CREATE TABLE xet.hub_loose (
-    repo_id  bigint      NOT NULL REFERENCES xet.repos ON DELETE CASCADE,
+    repo_id  bigint      NOT NULL,        -- see xet.repos_gone()
     file_id  bigint      NOT NULL,
     since    timestamptz NOT NULL DEFAULT now(),
 

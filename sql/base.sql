@@ -1,4 +1,5 @@
--- Functions for retried statements, days and times; all other files use them.
+-- Functions for retried statements, isolation, days and times; all other files
+-- use them.
 
 
 -- Returns the recorded result of an earlier statement with this id, which may
@@ -103,6 +104,23 @@ CREATE FUNCTION xet.le4(n integer)
 AS $$
     SELECT int4send(((n & 255) << 24) | ((n & 65280) << 8)
                     | ((n >> 8) & 65280) | ((n >> 24) & 255));
+$$;
+
+
+-- For triggers: refuses a transaction that is not read committed.  A snapshot
+-- taken before a row was locked would not see the rows that refer to it, and
+-- were added before the lock was granted.
+
+CREATE FUNCTION xet.read_committed()
+    RETURNS void
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'the isolation level must be read committed'
+              USING ERRCODE = '25001';
+    END IF;
+END;
 $$;
 
 

@@ -7,7 +7,7 @@
 -- row that a note names is locked first, and then checked by a separate
 -- statement, which sees everything committed before the lock was granted.  A
 -- transaction that adds a reference to a row locks the row until its commit
--- (xet.shard_stay(), xet.shard_terms(), foreign keys).  So no reference can be
+-- (xet.shard_stay(), xet.shard_terms(), triggers).  So no reference can be
 -- added between the check and the deletion.  The collector does not wait: it
 -- skips rows that other sessions have locked, until the next run.
 
@@ -206,11 +206,6 @@ BEGIN
     THEN
         PERFORM xet.clients_forget();
     END IF;
-
-    DELETE FROM xet.chunks c WHERE c.xorb_id = ANY (dead);
-    DELETE FROM xet.xorb_repos o WHERE o.xorb_id = ANY (dead);
-    DELETE FROM xet.xorb_subjects o WHERE o.xorb_id = ANY (dead);
-    DELETE FROM xet.charges o WHERE o.xorb_id = ANY (dead);
 
     WITH ends AS (
         DELETE FROM xet.xorbs x WHERE x.id = ANY (dead)

@@ -656,7 +656,8 @@ BEGIN
 
     DELETE FROM xet.hub_staged s WHERE s.upload = $3;
 
-    PERFORM xet.usage_count(stored, sha256(subject), 0, 0, 0, weight);
+    PERFORM xet.usage_add(ARRAY[int8send(stored), sha256(subject)], 0, 0, 0,
+                          weight);
     PERFORM xet.quota_hold(false, r.uploads, subject, 0, 0, weight);
 
     RETURN xet.hub_says(200, NULL,

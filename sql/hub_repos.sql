@@ -190,7 +190,8 @@ CREATE FUNCTION xet.hub_charge(repo bigint, subject bytea, bytes bigint)
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    PERFORM xet.usage_count(xet.hub_files_of($1), $2, 0, 0, 0, $3);
+    PERFORM xet.usage_add(ARRAY[int8send(xet.hub_files_of($1)), $2], 0, 0, 0,
+                          $3);
 END;
 $$;
 

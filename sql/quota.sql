@@ -55,54 +55,41 @@ AS $$
 $$;
 
 
--- Adds to a row of the owner that no other transaction has locked, or inserts
--- a row if all rows are locked.  So no transaction waits for a long one,
--- however many transactions count for one owner concurrently.
+-- Adds to the sums of owners, some of which may be NULL: to a row of each owner
+-- that no other transaction has locked, or to a new row if all are locked.  So
+-- no transaction waits for a long one, however many transactions count for one
+-- owner concurrently.
 
-CREATE FUNCTION xet.usage_add(owner bytea, stored bigint, logical bigint,
+CREATE FUNCTION xet.usage_add(owners bytea[], stored bigint, logical bigint,
     files bigint, metadata bigint DEFAULT 0)
     RETURNS void
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
+DECLARE
+    key  bytea;
 BEGIN
     IF $2 = 0 AND $3 = 0 AND $4 = 0 AND $5 = 0 THEN
         RETURN;
     END IF;
 
-    UPDATE xet.usage AS u
-       SET stored = u.stored + $2, logical = u.logical + $3,
-           files = u.files + $4, metadata = u.metadata + $5
-     WHERE u.owner = $1
-       AND u.id = (SELECT l.id FROM xet.usage l
-                    WHERE l.owner = $1
-                    ORDER BY l.id
-                    LIMIT 1
-                      FOR NO KEY UPDATE SKIP LOCKED);
+    FOREACH key IN ARRAY array_remove(owners, NULL) LOOP
 
-    IF NOT FOUND THEN
-        INSERT INTO xet.usage (owner, stored, logical, files, metadata)
-        VALUES ($1, $2, $3, $4, $5);
-    END IF;
-END;
-$$;
+        UPDATE xet.usage AS u
+           SET stored = u.stored + $2, logical = u.logical + $3,
+               files = u.files + $4, metadata = u.metadata + $5
+         WHERE u.owner = key
+           AND u.id = (SELECT l.id FROM xet.usage l
+                        WHERE l.owner = key
+                        ORDER BY l.id
+                        LIMIT 1
+                          FOR NO KEY UPDATE SKIP LOCKED);
 
-
--- Adds to the sums of a repo and of a subject, each of which may be NULL.
-
-CREATE FUNCTION xet.usage_count(repo bigint, subject bytea, stored bigint,
-    logical bigint, files bigint, metadata bigint DEFAULT 0)
-    RETURNS void
-    LANGUAGE plpgsql
-AS $$
-BEGIN
-    IF repo IS NOT NULL THEN
-        PERFORM xet.usage_add(int8send($1), $3, $4, $5, $6);
-    END IF;
-
-    IF subject IS NOT NULL THEN
-        PERFORM xet.usage_add($2, $3, $4, $5, $6);
-    END IF;
+        IF NOT FOUND THEN
+            INSERT INTO xet.usage (owner, stored, logical, files, metadata)
+            VALUES (key, $2, $3, $4, $5);
+        END IF;
+    END LOOP;
 END;
 $$;
 
@@ -539,8 +526,8 @@ BEGIN
         HAVING sum(w.stored) <> 0 OR sum(w.logical) <> 0 OR sum(w.files) <> 0
             OR sum(w.metadata) <> 0
     ), mended AS MATERIALIZED (
-        SELECT w.*, xet.usage_add(w.owner, w.stored, w.logical, w.files,
-                                  w.metadata)
+        SELECT w.*, xet.usage_add(ARRAY[w.owner], w.stored, w.logical,
+                                  w.files, w.metadata)
           FROM wrong w
     )
     SELECT CASE length(m.owner) WHEN 8 THEN 'repo' ELSE 'subject' END,

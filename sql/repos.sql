@@ -104,9 +104,6 @@ $$;
 -- Deletes a repo with all of its entries.  The collector later removes files
 -- that no other repo has.  Returns false if there is no such repo.  Only
 -- uploads to this repo wait for the deletion.
---
--- Rows that refer to the repo are deleted explicitly: the cascades of the
--- foreign keys may use plans that were made while the tables were small.
 
 CREATE FUNCTION xet.repo_delete(repo text, act bytea DEFAULT NULL)
     RETURNS boolean
@@ -129,8 +126,6 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('xet.repos'), hashint8(found_id));
     PERFORM FROM xet.repos r WHERE r.id = found_id FOR UPDATE;
 
-    DELETE FROM xet.repo_files rf WHERE rf.repo_id = found_id;
-    DELETE FROM xet.xorb_repos o WHERE o.repo_id = found_id;
     DELETE FROM xet.repos r WHERE r.id = found_id;
 
     IF NOT FOUND THEN

@@ -417,18 +417,15 @@ DECLARE
     n  bigint;
     f  record;
 BEGIN
-    IF cardinality(ids) = 1 THEN
-        INSERT INTO xet.repo_files (repo_id, file_id, subject, sha256, kept)
-        VALUES ($1, $2[1], sha256($4), CASE WHEN $5 THEN $3[1] END, $6)
-        ON CONFLICT DO NOTHING;
-
-    ELSE
-        INSERT INTO xet.repo_files (repo_id, file_id, subject, sha256, kept)
-        SELECT $1, u.id, sha256($4), CASE WHEN $5 THEN u.sha256 END, $6
-          FROM unnest($2, $3) AS u(id, sha256)
-         ORDER BY u.id
-        ON CONFLICT DO NOTHING;
-    END IF;
+    INSERT INTO xet.repo_files (repo_id, file_id, public_file, listed_file,
+                                subject, sha256, kept)
+    SELECT r.id, u.id, CASE WHEN r.public THEN u.id END,
+           CASE WHEN r.listed THEN u.id END, sha256($4),
+           CASE WHEN $5 THEN u.sha256 END, $6
+      FROM xet.repos r, unnest($2, $3) AS u(id, sha256)
+     WHERE r.id = $1
+     ORDER BY u.id
+    ON CONFLICT DO NOTHING;
 
     GET DIAGNOSTICS n = ROW_COUNT;
 
@@ -697,21 +694,24 @@ BEGIN
     -- lock the batches: otherwise a statement of a lost session could drop them
     -- between two of the statements below
 
-    IF $2 > 0 AND (SELECT count(*)
-                     FROM (SELECT FROM xet.staged s
-                            WHERE s.upload = $1 AND s.seq < $2
-                            ORDER BY s.seq
-                              FOR UPDATE) s) <> $2
-    THEN
-        -- an earlier try may have been in progress until now
+    IF $2 > 0 THEN
+        IF (SELECT count(*)
+              FROM (SELECT FROM xet.staged s
+                     WHERE s.upload = $1 AND s.seq < $2
+                     ORDER BY s.seq
+                       FOR UPDATE) s) <> $2
+        THEN
+            -- an earlier try may have been in progress until now
 
-        SELECT a.said INTO said FROM xet.acts a WHERE a.act = $1;
+            SELECT a.said INTO said FROM xet.acts a WHERE a.act = $1;
 
-        IF FOUND THEN
-            RETURN said::integer;
+            IF FOUND THEN
+                RETURN said::integer;
+            END IF;
+
+            RAISE EXCEPTION 'staged batches are missing'
+                  USING ERRCODE = 'XT002';
         END IF;
-
-        RAISE EXCEPTION 'staged batches are missing' USING ERRCODE = 'XT002';
     END IF;
 
     IF NOT $16 THEN
@@ -721,11 +721,13 @@ BEGIN
     last := ROW($1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
                 $14, $15);
 
-    IF NOT $16 AND $19 IS DISTINCT FROM 0
-       AND $19 IS DISTINCT FROM (SELECT h.number FROM xet.hidings h)
-       AND xet.shard_hidden(last, $17, $18)
-    THEN
-        RAISE EXCEPTION 'a repo was hidden meanwhile' USING ERRCODE = 'XT003';
+    IF NOT $16 AND $19 IS DISTINCT FROM 0 THEN
+        IF $19 IS DISTINCT FROM (SELECT h.number FROM xet.hidings h)
+           AND xet.shard_hidden(last, $17, $18)
+        THEN
+            RAISE EXCEPTION 'a repo was hidden meanwhile'
+                  USING ERRCODE = 'XT003';
+        END IF;
     END IF;
 
     -- insert all files first: the terms of a file may be in an earlier batch
@@ -822,8 +824,10 @@ BEGIN
         PERFORM xet.shard_had(xorb_ids, ranges, $18);
     END IF;
 
-    IF inserted > 0 AND EXISTS (SELECT FROM xet.quotas) THEN
-        PERFORM xet.quota_shard(last, $16, $17, repo_row, $18);
+    IF inserted > 0 THEN
+        IF EXISTS (SELECT FROM xet.quotas) THEN
+            PERFORM xet.quota_shard(last, $16, $17, repo_row, $18);
+        END IF;
     END IF;
 
     IF $2 > 0 THEN

@@ -247,45 +247,36 @@ END;
 $$;
 
 
--- Registers a xorb whose bytes are durable in the copy with this copy id, its
--- eligible chunks (given by index), and its sender.  Returns the current row.
--- If the row has the same copy id, this statement inserted the row.  If it has
--- another copy id, the xorb was stored before, by this or another node, and the
--- new copy is not used.  inserted: true if the xorb was not stored before.
--- With a repo, also true if the repo or the subject had not sent the xorb
--- before, since uploads of other users must not be revealed.
+-- Inserts the row of a xorb whose bytes are durable in the copy with this copy
+-- id, with its eligible chunks (given by index), and records its sender.  The
+-- caller calls xet.quota_hold() last.  Returns the current row.  If the row has
+-- the same copy id, this statement inserted the row.  If it has another copy
+-- id, the xorb was stored before, by this or another node, and the new copy is
+-- not used.  inserted: true if the xorb was not stored before.  With a repo,
+-- also true if the repo or the subject had not sent the xorb before, since
+-- uploads of other users must not be revealed.  new_id: NULL if the row is not
+-- new.  repo_id: NULL without a repo.
 --
 -- If the xorb was stored before, the response reports this, and the sender will
 -- refer to the xorb.  So the xorb is recorded as advertised, like a xorb in a
 -- dedup response.  The lock waits for a collector that is about to remove the
 -- xorb; the xorb is then inserted as new.
---
--- flush: whether the transaction is durable when the function's caller gets the
--- result.  A caller that calls xet.shard_put() next does not need this: WAL is
--- flushed in order, so a crash that loses the xorb also loses the file.
 
-CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
+CREATE FUNCTION xet.xorb_insert(xorb bytea, chunk_hashes bytea, raw_ends bytea,
     stored_ends bytea, raw_size bigint, stored_size bigint,
     eligible integer[], copy_id integer, digest bytea, any_repo boolean,
-    repo text, subject bytea, flush boolean DEFAULT true)
-    RETURNS TABLE (the_copy_id integer, the_size bigint, the_digest bytea,
-                   intact boolean, inserted boolean)
+    repo text, subject bytea, OUT the_copy_id integer, OUT the_size bigint,
+    OUT the_digest bytea, OUT intact boolean, OUT inserted boolean,
+    OUT new_id bigint, OUT repo_id bigint)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_variable
 DECLARE
-    new_id   bigint;
     old_id   bigint;
     single   boolean := length(chunk_hashes) = 32;
-    repo_row bigint;
-    commits  text;
 BEGIN
     IF any_repo IS NULL OR repo IS NULL THEN
         RAISE EXCEPTION 'a xorb has no repo' USING ERRCODE = '22004';
-    END IF;
-
-    IF NOT flush THEN
-        commits := set_config('synchronous_commit', 'off', true);
     END IF;
 
     LOOP
@@ -315,7 +306,7 @@ BEGIN
 
     IF new_id IS NOT NULL THEN
         IF EXISTS (SELECT FROM xet.gc_copies g
-                    WHERE g.hash = xorb AND g.copy_id = xorb_put.copy_id)
+                    WHERE g.hash = xorb AND g.copy_id = xorb_insert.copy_id)
         THEN
             RAISE EXCEPTION 'the copy was removed in the meantime'
                   USING ERRCODE = '40XT1';
@@ -339,11 +330,11 @@ BEGIN
     END IF;
 
     IF NOT any_repo THEN
-        repo_row := xet.repo_row(repo);
+        repo_id := xet.repo_row(repo);
     END IF;
 
     inserted := (NOT any_repo OR single)
-                AND xet.xorb_brought(coalesce(new_id, old_id), repo_row,
+                AND xet.xorb_brought(coalesce(new_id, old_id), repo_id,
                                      subject);
 
     IF new_id IS NULL THEN
@@ -351,9 +342,9 @@ BEGIN
         -- if the row has this copy id, an earlier try of this call has
         -- inserted it
 
-        RETURN QUERY
         SELECT x.copy_id, x.stored_size, x.digest, x.damaged_at IS NULL,
-               x.copy_id = xorb_put.copy_id OR NOT any_repo AND inserted
+               x.copy_id = xorb_insert.copy_id OR NOT any_repo AND inserted
+          INTO the_copy_id, the_size, the_digest, intact, inserted
           FROM xet.xorbs x
          WHERE x.hash = xorb;
 
@@ -361,17 +352,113 @@ BEGIN
     END IF;
 
     INSERT INTO xet.charges (xorb_id, repo_id, subject, bytes)
-    VALUES (new_id, repo_row, sha256(subject), stored_size);
-
-    PERFORM xet.quota_hold(any_repo, repo, subject, stored_size, 0);
+    VALUES (new_id, repo_id, sha256(subject), stored_size);
 
     the_copy_id := copy_id;
     the_size := stored_size;
     the_digest := digest;
     intact := true;
     inserted := true;
+END;
+$$;
 
-    RETURN NEXT;
+
+-- Registers a xorb: see xet.xorb_insert().
+--
+-- flush: whether the transaction is durable when the function's caller gets the
+-- result.  A caller that calls xet.shard_put() next does not need this: WAL is
+-- flushed in order, so a crash that loses the xorb also loses the file.
+
+CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
+    stored_ends bytea, raw_size bigint, stored_size bigint,
+    eligible integer[], copy_id integer, digest bytea, any_repo boolean,
+    repo text, subject bytea, flush boolean DEFAULT true,
+    OUT the_copy_id integer, OUT the_size bigint, OUT the_digest bytea,
+    OUT intact boolean, OUT inserted boolean)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    x        record;
+    commits  text;
+BEGIN
+    IF NOT flush THEN
+        commits := set_config('synchronous_commit', 'off', true);
+    END IF;
+
+    x := xet.xorb_insert($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
+
+    IF x.new_id IS NOT NULL THEN
+        PERFORM xet.quota_hold($10, $11, $12, $6, 0);
+    END IF;
+
+    the_copy_id := x.the_copy_id;
+    the_size := x.the_size;
+    the_digest := x.the_digest;
+    intact := x.intact;
+    inserted := x.inserted;
+END;
+$$;
+
+
+-- Registers a xorb, as xet.xorb_put() does, and a file that consists of all
+-- chunks of this xorb, as xet.shard_put() does, in one transaction.  packed is
+-- the only term of the file, with the copy id; the server has computed the
+-- digest.  put: false if the xorb or the file was stored before; then the
+-- caller registers the file with xet.shard_put().
+
+CREATE FUNCTION xet.file_put(file bytea, size bigint, sha256 bytea,
+    packed bytea, kept boolean, xorb bytea, chunk_hashes bytea, raw_ends bytea,
+    stored_ends bytea, raw_size bigint, stored_size bigint,
+    eligible integer[], copy_id integer, digest bytea, any_repo boolean,
+    repo text, subject bytea, OUT the_copy_id integer, OUT the_size bigint,
+    OUT the_digest bytea, OUT intact boolean, OUT inserted boolean,
+    OUT put boolean)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    x        record;
+    file_id  bigint;
+    placed   bigint := 0;
+BEGIN
+    x := xet.xorb_insert($6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+                         $17);
+
+    the_copy_id := x.the_copy_id;
+    the_size := x.the_size;
+    the_digest := x.the_digest;
+    intact := x.intact;
+    inserted := x.inserted;
+
+    IF x.new_id IS NULL THEN
+
+        -- an earlier try of this call may have inserted both rows
+
+        put := EXISTS (SELECT FROM xet.files f
+                        WHERE f.hash = file AND f.packed = file_put.packed);
+        RETURN;
+    END IF;
+
+    INSERT INTO xet.files AS f (hash, size, sha256, term_count, packed, held,
+                                sha256_proven)
+    VALUES (file, size, sha256, 1, packed, any_repo, true)
+    ON CONFLICT DO NOTHING
+    RETURNING f.id INTO file_id;
+
+    put := file_id IS NOT NULL;
+
+    IF put THEN
+        INSERT INTO xet.file_xorbs (file_id, xorb_id, chunks)
+        VALUES (file_id, x.new_id,
+                int4multirange(int4range(0, length(raw_ends) / 4)));
+
+        IF NOT any_repo THEN
+            placed := xet.shard_place(x.repo_id, ARRAY[file_id], ARRAY[sha256],
+                                      subject, repo LIKE '\_hub/%', kept);
+        END IF;
+    END IF;
+
+    PERFORM xet.quota_hold(any_repo, repo, subject, stored_size, placed * size);
 END;
 $$;
 

@@ -276,13 +276,13 @@ sums('deleted');
 		. ' FOR NO KEY UPDATE');
 	is($t->sql('SELECT xet.usage_forget()'), 0,
 		'a transaction is counting');
-	$busy->run("SELECT xet.usage_add($gone, 7, 0, 0)");
+	$busy->run("SELECT xet.usage_add(ARRAY[$gone], 7, 0, 0)");
 	$busy->run('COMMIT');
 	is($t->sql('SELECT xet.usage_forget()'), 0, 'the sums are not zero');
 
 	$busy->run("BEGIN; SELECT id FROM xet.usage WHERE owner = $gone"
 		. ' FOR NO KEY UPDATE');
-	$t->sql("SELECT xet.usage_add($gone, -7, 0, 0)");
+	$t->sql("SELECT xet.usage_add(ARRAY[$gone], -7, 0, 0)");
 	$busy->run('COMMIT');
 	$busy->close();
 	cmp_ok($t->sql($rows), '>', 1, 'several rows, zero in total');

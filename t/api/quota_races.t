@@ -130,12 +130,13 @@ sums('a session that dies');
 # --------------------------------------------------------------------------
 # without a limit, uploads do not wait for a long transaction
 
-$t->sql("SELECT xet.usage_add(int8send(xet.repo_row('m/m')), 1, 0, 0)");
-$holder->send("BEGIN; SELECT xet.usage_add(int8send(xet.repo_row('m/m')),"
-	. " 10, 0, 0)");
+my $add = "SELECT xet.usage_add(ARRAY[int8send(xet.repo_row('m/m'))],";
+
+$t->sql("$add 1, 0, 0)");
+$holder->send("BEGIN; $add 10, 0, 0)");
 is(put($t, 'm/m', random_bytes(7002, $room))->{status}, 200, 'no wait');
 $holder->send('ROLLBACK');
-$t->sql("SELECT xet.usage_add(int8send(xet.repo_row('m/m')), -1, 0, 0)");
+$t->sql("$add -1, 0, 0)");
 cmp_ok($t->sql("SELECT count(*) FROM xet.usage WHERE owner ="
 	. " int8send(xet.repo_row('m/m'))"), '>=', 2, 'in a separate row');
 sums('a long transaction');

@@ -158,6 +158,17 @@ my %special = (
 		raw_ends => "'\\xe8030000'", stored_ends => "'\\xe8030000'",
 		raw_size => 1000, stored_size => 1000, eligible => "'{0}'",
 		digest => $zeros, flush => 'true' },
+	file_put => { file => "sha256('fy')", size => 1000, sha256 => $file,
+		kept => 'false',
+		packed => "convert_to(repeat('x', 52), 'UTF8')",
+		xorb => "sha256('y')", chunk_hashes => $file,
+		raw_ends => "'\\xe8030000'", stored_ends => "'\\xe8030000'",
+		raw_size => 1000, stored_size => 1000, eligible => "'{0}'",
+		digest => $zeros },
+	xorb_insert => { xorb => "sha256('y')", chunk_hashes => $file,
+		raw_ends => "'\\xe8030000'", stored_ends => "'\\xe8030000'",
+		raw_size => 1000, stored_size => 1000, eligible => "'{0}'",
+		digest => $zeros },
 	shard_put => { upload => $zeros, map({ $_ => "'{}'" } qw/ serials hashes
 		sizes sha256 counts packed chunks xorbs indexes seg_serials
 		seg_firsts seg_ends seg_packed /), hidden => 1,

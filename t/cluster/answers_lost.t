@@ -103,6 +103,8 @@ my %acts = (
 		my $x = make_xorb($data, scheme => 'none');
 		(sub { $t->post("/api/v1/xorbs/default/$x->{hash}",
 			\$x->{bytes}) }, '200 \{"was_inserted":true}') },
+	file_put => sub { (sub { $t->put('/api/v1/files', 'another one') },
+		'200 .*"hash"', "size = 11", 'files') },
 	shard_put => sub { (sub { $t->put('/api/v1/files', 'another one') },
 		'200 .*"hash"') },
 	file_delete => sub { (sub { $t->http('DELETE',
@@ -110,7 +112,7 @@ my %acts = (
 );
 
 for my $name (qw/ hub_create hub_ref_put hub_move hub_settings hub_delete
-	hub_stage hub_commit hub_batch hub_squash xorb_put shard_put
+	hub_stage hub_commit hub_batch hub_squash xorb_put file_put shard_put
 	file_delete /)
 {
 	my ($do, $want, $where, $table) = $acts{$name}->();

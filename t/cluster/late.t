@@ -137,7 +137,8 @@ my %acts = map { $_->{name} => 1 } grep { $_->{whom} eq 'WAITS' }
 
 cmp_ok(scalar keys %acts, '>=', 13, 'statements that act');
 ok($acts{$_}, "$_ is one") for qw/ file_delete hub_batch hub_commit hub_create
-	hub_delete hub_move hub_ref_put hub_settings repo_delete shard_put /;
+	hub_delete hub_move hub_ref_put hub_settings repo_delete file_put
+	shard_put /;
 
 $t->done();
 

@@ -53,7 +53,7 @@ for my $name (sort keys %late) {
 	cmp_ok($is, '<=', 1.6 * $was + 8, "$name: $is pages, $was at first");
 }
 
-my @put = qw/ xorb_put shard_slices shard_put hub_keep hub_enter /;
+my @put = qw/ file_put hub_keep hub_enter /;
 
 cmp_ok(total(\%early, @put), '<=', 280, "a small file: pages at $early: "
 	. total(\%early, @put));

@@ -36,6 +36,7 @@ typedef struct ngx_http_xet_query_s       ngx_http_xet_query_t;
 typedef struct ngx_http_xet_body_s        ngx_http_xet_body_t;
 typedef struct ngx_http_xet_ingest_s      ngx_http_xet_ingest_t;
 typedef struct ngx_http_xet_xorb_commit_s ngx_http_xet_xorb_commit_t;
+typedef struct ngx_http_xet_xorb_file_s   ngx_http_xet_xorb_file_t;
 typedef struct ngx_http_xet_verify_s      ngx_http_xet_verify_t;
 typedef struct ngx_http_xet_hold_s        ngx_http_xet_hold_t;
 typedef struct ngx_http_xet_look_s        ngx_http_xet_look_t;

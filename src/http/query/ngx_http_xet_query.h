@@ -350,15 +350,27 @@ typedef struct {
     ngx_uint_t      inserted;
 } ngx_http_xet_copy_t;
 
+/* A file that consists of all chunks of a xorb. */
+
+struct ngx_http_xet_xorb_file_s {
+    xet_hash_t      hash;
+    uint64_t        size;
+    const u_char   *sha256;                    /* computed by the server */
+    ngx_uint_t      kept;                      /* even if no commit uses it */
+    u_char          term[XET_TERM_LEN];        /* set by the query */
+};
+
 /*
  * ngx_http_xet_query_xorb_put() sends xorb_put, which inserts the row of a xorb
  * whose copy is durable.  "eligible" contains the indexes of the chunks to add
  * to the dedup index; ngx_http_xet_query_eligible() adds them, in any thread.
  * ngx_http_xet_query_xorb_heal() sends xorb_heal, which makes the row refer to
  * this copy instead of the copy old_copy_id.  Both statements return the copy
- * to which the row refers afterwards.
+ * to which the row refers afterwards.  ngx_http_xet_query_file_put() sends
+ * file_put, which also registers a file, if the file and the xorb are new;
+ * ngx_http_xet_query_file_put_row() returns whether it did.
  *
- * After the statement is sent, the file is kept until it is certain that no
+ * After the statement is sent, the copy is kept until it is certain that no
  * row refers to it.  If the request ends first, the result still decides
  * whether the file is removed.
  */
@@ -368,6 +380,11 @@ void ngx_http_xet_query_eligible(ngx_http_xet_array_t *eligible,
 ngx_int_t ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
     ngx_http_xet_temp_t *file, ngx_http_xet_query_handler_pt handler);
+ngx_int_t ngx_http_xet_query_file_put(ngx_http_request_t *r,
+    const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
+    ngx_http_xet_temp_t *file, ngx_http_xet_xorb_file_t *whole,
+    ngx_http_xet_query_handler_pt handler);
+ngx_uint_t ngx_http_xet_query_file_put_row(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_temp_t *file,
     uint32_t old_copy_id, ngx_http_xet_query_handler_pt handler);

@@ -181,6 +181,48 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
 
 
 ngx_int_t
+ngx_http_xet_query_file_put(ngx_http_request_t *r,
+    const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
+    ngx_http_xet_temp_t *file, ngx_http_xet_xorb_file_t *whole,
+    ngx_http_xet_query_handler_pt handler)
+{
+    size_t      n;
+    xet_term_t  term;
+
+    ngx_http_xet_query_copy_ids();
+
+    n = info->chunk_count;
+
+    term.xorb = info->hash;
+    term.chunk_start = 0;
+    term.chunk_end = info->chunk_count;
+    term.stored_start = 0;
+    term.stored_end = xet_get_u32(info->stored_ends + (n - 1) * 4);
+    term.raw_length = (uint32_t) info->raw_size;
+    term.copy_id = file->copy_id;
+
+    xet_term_pack(whole->term, &term);
+
+    return ngx_http_xet_query_xorb_kept(r,
+               ngx_http_xet_query(r, file_put, handler, .file = &whole->hash,
+                   .file_size = whole->size,
+                   .sha256 = { XET_HASH_LEN, (u_char *) whole->sha256 },
+                   .packed = { XET_TERM_LEN, whole->term },
+                   .kept = whole->kept, .xorb = &info->hash,
+                   .chunk_hashes = { n * XET_HASH_LEN,
+                                     (u_char *) info->hashes },
+                   .raw_ends = { n * 4, (u_char *) info->raw_ends },
+                   .stored_ends = { n * 4, (u_char *) info->stored_ends },
+                   .raw_size = info->raw_size,
+                   .stored_size = info->stored_size, .eligible = eligible,
+                   .copy_id = file->copy_id,
+                   .digest = { XET_CHECKSUM_LEN, file->digest.bytes },
+                   .made = file->made),
+               file, info);
+}
+
+
+ngx_int_t
 ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_temp_t *file,
     uint32_t old_copy_id, ngx_http_xet_query_handler_pt handler)
@@ -406,6 +448,15 @@ ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
         ngx_memcpy(copy->digest.bytes, row.digest.data, XET_CHECKSUM_LEN);
         copy->digested = 1;
     }
+}
+
+
+ngx_uint_t
+ngx_http_xet_query_file_put_row(ngx_http_request_t *r)
+{
+    ngx_http_xet_file_put_row_t  row;
+
+    return ngx_http_xet_row(r, file_put, 0, &row) == NGX_OK && row.put;
 }
 
 

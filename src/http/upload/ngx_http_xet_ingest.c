@@ -18,7 +18,9 @@
  *                          today, a statement records that, and the query is
  *                          repeated.  feed uses a xorb only if its copy exists
  *     commit    (service)  ngx_http_xet_xorb_commit.c writes the row of a
- *                          complete xorb, whose copy is already durable
+ *                          complete xorb, whose copy is already durable.  If
+ *                          the body consists of one xorb, waits for the end of
+ *                          the body, and registers the file with the xorb
  *     register  (service)  ngx_http_xet_register.c registers the terms, which
  *                          are in a temporary file, like those of a shard, and
  *                          records that the server has computed the SHA-256;
@@ -71,6 +73,8 @@ static void ngx_http_xet_ingest_go_on(ngx_http_request_t *r,
 static void ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
     xet_status_t status);
 static void ngx_http_xet_ingest_ended(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_ingest_put(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_uint_t put);
 static void ngx_http_xet_ingest_registered(ngx_http_request_t *r,
     ngx_int_t rc, xet_status_t status, ngx_uint_t new);
 
@@ -488,6 +492,14 @@ ngx_http_xet_ingest_ended(ngx_http_request_t *r, void *data)
     status = ing->status;
 
     ngx_http_xet_query_xorb_damaged_tell(&ing->damage);
+
+    if (ing->is_whole && ing->rc == NGX_OK && status == XET_OK) {
+        ngx_http_xet_xorb_commit_file(r, ing->xorb, xet_ingest_xorb(ing->core),
+                                      &ing->eligible, &ing->whole,
+                                      ngx_http_xet_ingest_put);
+        return;
+    }
+
     ngx_http_xet_ingest_release(ing);
 
     if (ing->rc != NGX_OK) {
@@ -514,6 +526,40 @@ ngx_http_xet_ingest_ended(ngx_http_request_t *r, void *data)
                           | (ing->expected.kept ? NGX_HTTP_XET_REGISTER_KEPT
                                                 : 0),
                           NULL, ngx_http_xet_ingest_registered);
+}
+
+
+/*
+ * The xorb that is the whole file is stored.  If the file or the xorb was
+ * known, the file is registered like any other.
+ */
+
+static void
+ngx_http_xet_ingest_put(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_uint_t put)
+{
+    ngx_http_xet_ingest_t  *ing;
+
+    ing = ngx_http_xet_ctx_of(r)->ingest;
+
+    if (rc == NGX_OK && put) {
+        ngx_http_xet_ingest_release(ing);
+        ngx_http_xet_count(REGISTERED, ing->result.size);
+
+        ing->handler(r, NGX_OK, XET_OK, &ing->result);
+        return;
+    }
+
+    ing->is_whole = 0;
+
+    if (rc == NGX_DECLINED) {
+        ing->status = status;
+
+    } else {
+        ing->rc = rc;
+    }
+
+    ngx_http_xet_ingest_ended(r, ing);
 }
 
 

@@ -30,6 +30,8 @@ struct ngx_http_xet_ingest_s {
     ngx_http_xet_array_t            eligible;  /* chunks for the dedup index */
     ngx_http_xet_array_t            reported;  /* xorbs to be recorded */
     ngx_http_xet_damage_t           damage;    /* copies found missing */
+    xet_hash_t                      last;      /* xorb of the last term */
+    ngx_http_xet_xorb_file_t        whole;     /* the file, if it is a xorb */
 
     ngx_http_xet_ingest_file_t     *files;     /* NULL: the request body */
     ngx_uint_t                      n;
@@ -46,6 +48,7 @@ struct ngx_http_xet_ingest_s {
     unsigned                        fed:1;     /* the core has all bytes */
     unsigned                        answered:1;  /* the query has rows */
     unsigned                        ended:1;   /* expected hashes match */
+    unsigned                        is_whole:1;  /* whole waits with its xorb */
 };
 
 

@@ -37,6 +37,8 @@ static xet_status_t ngx_http_xet_ingest_finish_job(
 static xet_status_t ngx_http_xet_ingest_check(ngx_http_xet_ingest_t *ing);
 static xet_status_t ngx_http_xet_ingest_commit_job(
     ngx_http_xet_ingest_t *ing);
+static ngx_uint_t ngx_http_xet_ingest_whole(ngx_http_xet_ingest_t *ing,
+    const xet_xorb_info_t *info);
 static xet_status_t ngx_http_xet_ingest_write_job(void *ctx,
     const uint8_t *data, size_t len);
 static void ngx_http_xet_ingest_eligible(ngx_http_xet_ingest_t *ing,
@@ -398,7 +400,8 @@ ngx_http_xet_ingest_check(ngx_http_xet_ingest_t *ing)
 
 /*
  * Makes the file of the complete xorb a durable copy.  Returns XET_AGAIN, since
- * the event loop must insert the row of the xorb next.
+ * the event loop must insert the row of the xorb next; or XET_OK if the ingest
+ * is complete, and the row is inserted together with that of the file.
  */
 
 static xet_status_t
@@ -417,7 +420,38 @@ ngx_http_xet_ingest_commit_job(ngx_http_xet_ingest_t *ing)
 
     ngx_http_xet_ingest_eligible(ing, info);
 
+    if (ngx_http_xet_ingest_whole(ing, info)) {
+        ing->is_whole = 1;
+        return ngx_http_xet_ingest_close_job(ing);
+    }
+
     return XET_AGAIN;
+}
+
+
+/* Returns whether the body is complete, and consists of this xorb. */
+
+static ngx_uint_t
+ngx_http_xet_ingest_whole(ngx_http_xet_ingest_t *ing,
+    const xet_xorb_info_t *info)
+{
+    ngx_http_xet_xorb_file_t  *whole;
+
+    if (!ing->ended || ing->spool.terms != 1
+        || ing->result.size != info->raw_size
+        || !xet_hash_equal(&ing->last, &info->hash))
+    {
+        return 0;
+    }
+
+    whole = &ing->whole;
+
+    whole->hash = ing->result.hash;
+    whole->size = ing->result.size;
+    whole->sha256 = ing->result.sha256;
+    whole->kept = ing->expected.kept;
+
+    return 1;
 }
 
 
@@ -495,6 +529,8 @@ ngx_http_xet_ingest_term_job(void *ctx, const xet_ingest_term_t *term)
     ngx_http_xet_ingest_t *ing = ctx;
 
     xet_status_t  rc;
+
+    ing->last = term->xorb;
 
     rc = (ing->spool.open && ing->spool.number != term->file)
          ? ngx_http_xet_ingest_close_job(ing) : XET_OK;

@@ -225,6 +225,16 @@ void ngx_http_xet_xorb_commit(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
     ngx_http_xet_xorb_commit_pt handler);
 
+/*
+ * Does the same, and registers a file that consists of the xorb, if both are
+ * new.  For NGX_OK, new is 1 if the file is registered.  *whole must not be
+ * freed either.
+ */
+void ngx_http_xet_xorb_commit_file(ngx_http_request_t *r,
+    ngx_http_xet_temp_t *file, const xet_xorb_info_t *info,
+    ngx_http_xet_array_t *eligible, ngx_http_xet_xorb_file_t *whole,
+    ngx_http_xet_xorb_commit_pt handler);
+
 
 /*
  * ngx_http_xet_register.c: verifies the files of a shard against the store,

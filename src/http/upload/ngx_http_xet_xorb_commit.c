@@ -3,7 +3,8 @@
  * Commits an uploaded xorb to the store.
  *
  *     put     (query)   writes a row that refers to our copy, unless the xorb
- *                       has a row already
+ *                       has a row already; then also registers a file that
+ *                       consists of the xorb, if the caller has one
  *     check   (thread)  reads the copy that the row refers to, and checks
  *                       its digest.  If the copy is intact, ours is removed.
  *                       Concurrent uploads share the result, see below
@@ -75,6 +76,7 @@ struct ngx_http_xet_xorb_commit_s {
     ngx_http_xet_temp_t         *file;
     const xet_xorb_info_t       *info;
     ngx_http_xet_array_t        *eligible;
+    ngx_http_xet_xorb_file_t    *whole;        /* file to register, or NULL */
     ngx_http_xet_xorb_commit_pt  handler;
 
     ngx_http_xet_copy_t          copy;         /* copy in the row */
@@ -164,6 +166,15 @@ ngx_http_xet_xorb_commit(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
     ngx_http_xet_xorb_commit_pt handler)
 {
+    ngx_http_xet_xorb_commit_file(r, file, info, eligible, NULL, handler);
+}
+
+
+void
+ngx_http_xet_xorb_commit_file(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
+    const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
+    ngx_http_xet_xorb_file_t *whole, ngx_http_xet_xorb_commit_pt handler)
+{
     ngx_http_xet_ctx_t          *ctx;
     ngx_http_xet_xorb_commit_t  *commit;
 
@@ -191,6 +202,7 @@ ngx_http_xet_xorb_commit(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
     commit->file = file;
     commit->info = info;
     commit->eligible = eligible;
+    commit->whole = whole;
     commit->handler = handler;
 
     ngx_http_xet_xorb_commit_put(r, commit);
@@ -239,9 +251,17 @@ ngx_http_xet_xorb_commit_put(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
 {
     ngx_int_t  rc;
 
-    rc = ngx_http_xet_query_xorb_put(r, commit->info, commit->eligible,
-                                     commit->file,
-                                     ngx_http_xet_xorb_commit_answered);
+    if (commit->whole && commit->rounds == 0) {
+        rc = ngx_http_xet_query_file_put(r, commit->info, commit->eligible,
+                                         commit->file, commit->whole,
+                                         ngx_http_xet_xorb_commit_answered);
+
+    } else {
+        rc = ngx_http_xet_query_xorb_put(r, commit->info, commit->eligible,
+                                         commit->file,
+                                         ngx_http_xet_xorb_commit_answered);
+    }
+
     if (rc != NGX_AGAIN) {
         commit->handler(r, rc, XET_OK, 0);
     }
@@ -350,7 +370,13 @@ ngx_http_xet_xorb_commit_ours(ngx_http_request_t *r, ngx_http_xet_xorb_commit_t
 
     if (rc == NGX_OK) {
         ngx_http_xet_query_xorb_put_row(r, &commit->copy);
-        commit->inserted |= commit->copy.inserted;
+
+        if (commit->whole == NULL) {
+            commit->inserted |= commit->copy.inserted;
+
+        } else if (commit->rounds == 0) {
+            commit->inserted = ngx_http_xet_query_file_put_row(r);
+        }
 
         ngx_http_xet_query_release(r);
 
