@@ -161,8 +161,8 @@ is(try_shard([ [ $small, 0, 3 ] ], 'b/b@bob')->{status}, 400,
 	'first chunks prove nothing together');
 
 # --------------------------------------------------------------------------
-# runs: terms that continue each other in a xorb have one slice in the query,
-# and each its own if the caller may not name the whole run
+# runs: the terms of a xorb share a slice in the query, and each has its own if
+# the caller may not name all of the slice
 
 for my $case (
 	[ 'the sender', 'a/a@ann', 200, 1 ],
@@ -177,8 +177,12 @@ for my $case (
 		[ $among, 0 .. 4 ] ],
 	[ 'a run past the end, by the sender', 'a/a@ann', 400, 2,
 		[ $other, 7 .. 11 ] ],
-	[ 'two runs of the sender', 'a/a@ann', 200, 1,
-		[ $other, 0 .. 2, 4 .. 8 ] ])
+	[ 'a run in pieces, by the sender', 'a/a@ann', 200, 1,
+		[ $other, 4 .. 8, 0 .. 2 ] ],
+	[ 'a run in pieces, around a first chunk', 'h/h@hal', 200, 1,
+		[ $other, 4 .. 8, 1 .. 3 ] ],
+	[ 'the first and the last chunk', 'a/a@ann', 200, 1,
+		[ $other, 9, 10, 0, 1 ] ])
 {
 	my ($name, $who, $status, $queries, $run) = @$case;
 	my ($xorb, @at) = @{ $run // [ $other, 0 .. 10 ] };

@@ -254,7 +254,9 @@ sub move {
 sub bench_reset {
 	my ($t) = @_;
 
-	$t->sql('TRUNCATE xet.xorbs, xet.files, xet.staged CASCADE');
+	$t->sql('TRUNCATE xet.xorbs, xet.chunks, xet.charges, xet.xorb_repos,'
+		. ' xet.xorb_subjects, xet.files, xet.file_xorbs,'
+		. ' xet.repo_files, xet.hub_loose, xet.staged CASCADE');
 
 	for my $file (glob($t->store() . '/xorbs/default/*/*')) {
 		unlink($file) or die "$file: $!\n";

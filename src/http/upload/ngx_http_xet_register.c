@@ -10,8 +10,8 @@
  *     verify    (thread)  checks lengths, verification hashes, file hashes,
  *                         and that the copies of the xorbs exist, many at a
  *                         time; adds the terms to the packed batch; collects
- *                         the next batch.  If a run of terms has no common
- *                         answer, splits the batch, and slices follows again
+ *                         the next batch.  If terms need answers of their own,
+ *                         splits the batch, and slices follows again
  *     suspects  (query)   before a packed batch is staged or put: if a file is
  *                         already stored with other terms, finds the copies
  *                         that these terms refer to
@@ -212,9 +212,11 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 
     } else if (w->nterms) {
 
-        if (!w->split) {
+        if (!reg->again) {
             ngx_http_xet_register_count(r, w);
         }
+
+        reg->again = 0;
 
         rc = ngx_http_xet_query(r, shard_slices, ngx_http_xet_register_queried,
                                 .xorbs = &w->slices.xorbs,

@@ -65,6 +65,7 @@ struct ngx_http_xet_register_s {
     unsigned                    kept:1;
     unsigned                    suspects_checked:1;
     unsigned                    known:1;       /* the file has other terms */
+    unsigned                    again:1;       /* the batch was split */
     unsigned                    finished:1;
 };
 

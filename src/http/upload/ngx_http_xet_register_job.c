@@ -49,6 +49,7 @@ ngx_http_xet_register_verify_job(void *data, ngx_log_t *log)
 
     if (ngx_http_xet_register_split(reg)) {
         ngx_http_xet_term_batch_split_job(reg->term_batch);
+        reg->again = 1;
         reg->status = XET_OK;
         return;
     }
@@ -62,9 +63,9 @@ ngx_http_xet_register_verify_job(void *data, ngx_log_t *log)
 
 
 /*
- * Returns whether a run of terms must be split: the caller may not refer to all
- * of its chunks, or the xorb does not have all of them.  Both can be different
- * for each term.
+ * Returns whether the batch must be split: the caller may not refer to all
+ * chunks of a window, or the xorb does not have all of them.  Both can be
+ * different for each of its terms.
  */
 
 static ngx_uint_t
@@ -76,7 +77,7 @@ ngx_http_xet_register_split(ngx_http_xet_register_t *reg)
 
     w = reg->term_batch;
 
-    if (w->split || w->slices.xorbs.n == w->nterms) {
+    if (w->nwindows == w->nterms) {
         return 0;
     }
 
@@ -103,7 +104,7 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
     w = reg->term_batch;
 
     if (w->nterms
-        && ngx_http_xet_query_rows(reg->query) != w->slices.xorbs.n)
+        && ngx_http_xet_query_rows(reg->query) != w->nwindows)
     {
         return XET_INTERNAL;
     }
@@ -167,14 +168,19 @@ static xet_status_t
 ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
     ngx_http_xet_step_t *step, ngx_log_t *log)
 {
-    xet_term_t         term;
-    xet_status_t       rc;
-    xet_shard_slice_t  slice;
+    xet_term_t                  term;
+    xet_status_t                rc;
+    xet_shard_slice_t           slice;
+    ngx_http_xet_term_batch_t  *w;
 
-    ngx_http_xet_query_shard_slices_row(reg->query, step->slice, &slice);
+    w = reg->term_batch;
 
-    if (reg->term_batch->slices.xorbs.n != reg->term_batch->nterms) {
-        xet_shard_slice_cut(&slice, step->skip,
+    ngx_http_xet_query_shard_slices_row(reg->query, step->window, &slice);
+
+    if (w->nwindows != w->nterms) {
+        xet_shard_slice_cut(&slice,
+                            step->rec.chunk_start
+                            - w->windows[step->window].start,
                             step->rec.chunk_end - step->rec.chunk_start);
     }
 

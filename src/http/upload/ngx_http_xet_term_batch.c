@@ -17,9 +17,9 @@ static xet_status_t ngx_http_xet_term_batch_segment(ngx_http_xet_term_batch_t
     *w, ngx_log_t *log);
 static xet_status_t ngx_http_xet_term_batch_close(ngx_http_xet_term_batch_t *w,
     ngx_log_t *log);
-static void ngx_http_xet_term_batch_slice(ngx_http_xet_term_batch_t *w,
+static void ngx_http_xet_term_batch_window(ngx_http_xet_term_batch_t *w,
     ngx_http_xet_step_t *step);
-static void ngx_http_xet_term_batch_run(ngx_http_xet_term_batch_t *w);
+static void ngx_http_xet_term_batch_slices(ngx_http_xet_term_batch_t *w);
 static xet_status_t ngx_http_xet_term_batch_read(ngx_http_xet_term_batch_t *w,
     ngx_http_xet_ahead_t *reader, uint64_t offset, xet_shard_kind_t kind,
     xet_shard_record_t *rec, ngx_log_t *log);
@@ -68,9 +68,8 @@ ngx_http_xet_term_batch_collect_job(ngx_http_xet_term_batch_t *w, ngx_log_t
     w->nsteps = 0;
     w->nterms = 0;
     w->chunks = 0;
+    w->nwindows = 0;
     w->split = 0;
-
-    ngx_http_xet_columns_reset(&w->slices);
 
     while (w->nsteps < NGX_HTTP_XET_TERM_BATCH_STEPS
            && w->nterms < NGX_HTTP_XET_TERM_BATCH_TERMS)
@@ -99,7 +98,7 @@ ngx_http_xet_term_batch_collect_job(ngx_http_xet_term_batch_t *w, ngx_log_t
         }
     }
 
-    ngx_http_xet_term_batch_run(w);
+    ngx_http_xet_term_batch_slices(w);
 
     return XET_OK;
 }
@@ -181,7 +180,7 @@ ngx_http_xet_term_batch_segment(ngx_http_xet_term_batch_t *w, ngx_log_t *log)
         step->has_hash = 1;
     }
 
-    ngx_http_xet_term_batch_slice(w, step);
+    ngx_http_xet_term_batch_window(w, step);
 
     w->chunks += n;
     w->nterms++;
@@ -192,46 +191,64 @@ ngx_http_xet_term_batch_segment(ngx_http_xet_term_batch_t *w, ngx_log_t *log)
 }
 
 
-/* Appends a term to the run, or begins a run with the term. */
+/* Adds a term to the window of its xorb, or to a new one. */
 
 static void
-ngx_http_xet_term_batch_slice(ngx_http_xet_term_batch_t *w,
+ngx_http_xet_term_batch_window(ngx_http_xet_term_batch_t *w,
     ngx_http_xet_step_t *step)
 {
-    ngx_http_xet_run_t  *run;
-    xet_shard_record_t  *rec;
+    ngx_uint_t              i;
+    xet_shard_record_t     *rec;
+    ngx_http_xet_window_t  *window;
 
-    run = &w->run;
     rec = &step->rec;
 
-    if (w->split || run->end == 0 || rec->chunk_start != run->end
-        || !xet_hash_equal(&rec->hash, &run->xorb))
-    {
-        ngx_http_xet_term_batch_run(w);
+    i = w->split ? 0 : w->nwindows;
 
-        run->xorb = rec->hash;
-        run->start = rec->chunk_start;
+    while (i && !xet_hash_equal(&w->windows[i - 1].xorb, &rec->hash)) {
+        i--;
     }
 
-    run->end = rec->chunk_end;
+    if (i == 0) {
+        i = ++w->nwindows;
 
-    step->slice = w->slices.xorbs.n;
-    step->skip = rec->chunk_start - run->start;
+        w->windows[i - 1].xorb = rec->hash;
+        w->windows[i - 1].start = rec->chunk_start;
+        w->windows[i - 1].end = rec->chunk_end;
+    }
+
+    window = &w->windows[i - 1];
+    window->start = ngx_min(window->start, rec->chunk_start);
+    window->end = ngx_max(window->end, rec->chunk_end);
+
+    step->window = i - 1;
 }
 
 
-/* Ends a run: adds its slice. */
+/* Sets the slices of the query. */
 
 static void
-ngx_http_xet_term_batch_run(ngx_http_xet_term_batch_t *w)
+ngx_http_xet_term_batch_slices(ngx_http_xet_term_batch_t *w)
 {
-    ngx_http_xet_run_t  *run;
+    ngx_uint_t              i, n;
+    ngx_http_xet_window_t  *window;
 
-    run = &w->run;
+    for (n = 0, i = 0; i < w->nwindows; i++) {
+        n += w->windows[i].end - w->windows[i].start;
+    }
 
-    if (run->end) {
-        ngx_http_xet_slices_add(&w->slices, &run->xorb, run->start, run->end);
-        run->end = 0;
+    if (n > NGX_HTTP_XET_TERM_BATCH_CHUNKS && w->nwindows < w->nterms) {
+        ngx_http_xet_term_batch_split_job(w);
+        return;
+    }
+
+    ngx_http_xet_columns_reset(&w->slices);
+
+    for (i = 0; i < w->nwindows; i++) {
+        window = &w->windows[i];
+
+        ngx_http_xet_slices_add(&w->slices, &window->xorb, window->start,
+                                window->end);
     }
 }
 
@@ -242,17 +259,16 @@ ngx_http_xet_term_batch_split_job(ngx_http_xet_term_batch_t *w)
     ngx_uint_t  i;
 
     w->split = 1;
-
-    ngx_http_xet_columns_reset(&w->slices);
+    w->nwindows = 0;
 
     for (i = 0; i < w->nsteps; i++) {
 
         if (w->steps[i].rec.kind == XET_SHARD_REC_TERM) {
-            ngx_http_xet_term_batch_slice(w, &w->steps[i]);
+            ngx_http_xet_term_batch_window(w, &w->steps[i]);
         }
     }
 
-    ngx_http_xet_term_batch_run(w);
+    ngx_http_xet_term_batch_slices(w);
 }
 
 

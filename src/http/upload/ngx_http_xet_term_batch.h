@@ -7,10 +7,11 @@
  * fills the batch, and also collects the parameters of the query for the chunk
  * lists of its terms.
  *
- * Terms of small files often continue each other: the chunks of one file follow
- * those of the last one in the xorb.  Such a run of terms is one slice in the
- * query.  The caller may refer to each term of a run if it may refer to the
- * whole run.  If it may not, each term needs its own answer, and the batch is
+ * Many small files are usually in one xorb, in another order than in the shard.
+ * So the terms of a xorb share a slice in the query, from their first chunk to
+ * their last one, unless the slices of the batch would have too many chunks.
+ * The caller may refer to each of these terms if it may refer to all chunks of
+ * the slice.  If it may not, each term needs its own answer, and the batch is
  * split: then the query has one slice for each term.
  */
 
@@ -37,8 +38,7 @@
 typedef struct {
     xet_shard_record_t     rec;        /* FILES_END ends a file */
     xet_hash_t             hash;       /* verification hash or SHA-256 */
-    ngx_uint_t             slice;      /* of a term: its slice, */
-    uint32_t               skip;       /* and its first chunk in the slice */
+    ngx_uint_t             window;     /* of a term: its window */
     unsigned               has_hash:1;
 } ngx_http_xet_step_t;
 
@@ -52,13 +52,13 @@ typedef struct {
 } ngx_http_xet_ahead_t;
 
 
-/* Terms that continue each other in a xorb; none if end is 0. */
+/* A range of the chunks of a xorb, with one or several terms. */
 
 typedef struct {
     xet_hash_t             xorb;
     uint32_t               start;
     uint32_t               end;
-} ngx_http_xet_run_t;
+} ngx_http_xet_window_t;
 
 
 typedef struct {
@@ -75,18 +75,19 @@ typedef struct {
     ngx_uint_t             nsteps;     /* used steps; 0: no more */
     ngx_uint_t             nterms;
     ngx_uint_t             chunks;     /* chunks in all terms */
-    ngx_http_xet_slices_t  slices;
-    ngx_http_xet_run_t     run;        /* the slice being collected */
-    unsigned               split;      /* one slice for each term */
+    ngx_uint_t             nwindows;
+    ngx_http_xet_slices_t  slices;     /* of the query: the windows */
+    unsigned               split;      /* one window for each term */
 
     ngx_http_xet_step_t    steps[NGX_HTTP_XET_TERM_BATCH_STEPS];
+    ngx_http_xet_window_t  windows[NGX_HTTP_XET_TERM_BATCH_TERMS];
     ngx_http_xet_ahead_t   segments;   /* for segments and file headers */
     ngx_http_xet_ahead_t   hashes;     /* for verification and metadata
                                           records */
 } ngx_http_xet_term_batch_t;
 
 
-/* Allocates about 155 KiB with malloc().  Returns NULL if out of memory. */
+/* Allocates about 160 KiB with malloc().  Returns NULL if out of memory. */
 ngx_http_xet_term_batch_t *ngx_http_xet_term_batch_create(ngx_http_xet_temp_t
     *spool, uint64_t files_end, ngx_uint_t proof, ngx_log_t *log);
 void ngx_http_xet_term_batch_destroy(ngx_http_xet_term_batch_t *w);
@@ -99,7 +100,7 @@ void ngx_http_xet_term_batch_destroy(ngx_http_xet_term_batch_t *w);
 xet_status_t ngx_http_xet_term_batch_collect_job(ngx_http_xet_term_batch_t *w,
     ngx_log_t *log);
 
-/* Replaces the slices of the batch by one slice for each term. */
+/* Gives each term of the batch a window of its own. */
 void ngx_http_xet_term_batch_split_job(ngx_http_xet_term_batch_t *w);
 
 
