@@ -186,7 +186,7 @@ main(int argc, char **argv)
     cpu = bench_cpu() - cpu;
 
     printf("DECODE %zu %.6f\n", done, cpu);
-    bench_row("", (to == -1) ? "decoding chunks" : "decoding and sending chunks",
+    bench_row("", (to == -1) ? "decoding chunks" : "decoding, sending chunks",
               (double) done / 1e6 / cpu, "MB/s", NULL, 0, "more");
 
     xet_codec_destroy(codec);
