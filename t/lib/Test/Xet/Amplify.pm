@@ -73,6 +73,8 @@ my %ceilings = (
 
 	# an index finds repos; a search reads 5,000 rows a page
 	'GET api/:type' => { buffers => 2000 },
+	# shard_put is planned for the first time
+	'POST shards' => { buffers => 1500 },
 	'GET api/buckets' => { buffers => 2000 },
 
 	# a page of 256 files
