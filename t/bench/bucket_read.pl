@@ -20,9 +20,7 @@ use lib $FindBin::Bin;
 use Bench;
 use Sink;
 
-use Digest::SHA qw/ hmac_sha256 /;
 use File::Temp qw/ tempdir /;
-use MIME::Base64 qw/ encode_base64url /;
 
 use Test::Xet;
 use Test::Xet::Process qw/ spew /;
@@ -148,13 +146,10 @@ sub fill {
 sub signed {
 	my ($hash, $first, $last) = @_;
 
-	my $text = join("\n", 'xet-url-1', 'k1', "default/$hash", $expires,
-		"$first-$last", '');
+	my $text = 'default/' . substr($hash, 0, 2)
+		. "/$hash?r=$first-$last&e=$expires&k=k1";
 
-	return '/xorbs/default/' . substr($hash, 0, 2) . "/$hash"
-		. "?r=$first-$last&e=$expires&k=k1&s="
-		. encode_base64url(hmac_sha256($text,
-			derived_key("\x5e" x 32)));
+	return "/xorbs/$text&s=" . url_mac($text, derived_key("\x5e" x 32));
 }
 
 # Writes a wrk script, and sends each of its requests once, so that all slices

@@ -39,7 +39,7 @@ fuzz_keys_create(void)
 
     fuzz_keys[0] = xet_sign_key_create((const uint8_t *) "k1", 2, secret, 32);
     fuzz_keys[1] = xet_sign_key_create((const uint8_t *) "old_key-2", 9,
-                                       secret, 64);
+                                       secret + 32, 32);
 
     check(fuzz_keys[0] != NULL && fuzz_keys[1] != NULL);
 }

@@ -271,12 +271,10 @@ sub lfs {
 sub data {
 	my ($key, $server) = @_;
 
-	my $text = join("\n", 'xet-url-1', 'k1', "default/$xorb", $late,
-		'0-9', '');
+	my $text = 'default/' . substr($xorb, 0, 2)
+		. "/$xorb?r=0-9&e=$late&k=k1";
 
-	return ($server // $t)->get('/xorbs/default/' . substr($xorb, 0, 2)
-		. "/$xorb?r=0-9&e=$late&k=k1&s="
-		. encode_base64url(hmac_sha256($text, $key)),
+	return ($server // $t)->get("/xorbs/$text&s=" . url_mac($text, $key),
 		{ Range => 'bytes=0-9' })->{status};
 }
 

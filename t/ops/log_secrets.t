@@ -20,9 +20,9 @@ use Test::Xet::Process qw/ run_command /;
 use Test::Xet::Table;
 use Test::Xet::Token;
 
-use Digest::SHA qw/ hmac_sha256 sha256_hex /;
+use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
-use MIME::Base64 qw/ encode_base64 encode_base64url /;
+use MIME::Base64 qw/ encode_base64 /;
 
 my %hub = Test::Xet::Table::hub('xet_auth token;',
 	Test::Xet::Token::token_location() . <<'EOC');
@@ -312,10 +312,8 @@ sub data_url {
 	$name //= $xorb;
 	$list //= '0-99';
 
-	my $text = join("\n", 'xet-url-1', 'k1', "default/$name", $expires,
-		$list, '');
+	my $text = 'default/' . substr($name, 0, 2)
+		. "/$name?r=$list&e=$expires&k=k1";
 
-	return '/xorbs/default/' . substr($name, 0, 2)
-		. "/$name?r=$list&e=$expires&k=k1&s="
-		. encode_base64url(hmac_sha256($text, $url_key));
+	return "/xorbs/$text&s=" . url_mac($text, $url_key);
 }

@@ -468,18 +468,14 @@ size_t xet_token_compact_key_id(const xet_jwk_set_t *set,
  *     <base>/xorbs/<namespace>/<aa>/<name>?r=<a-b,c-d>&e=<expiry>&k=<key id>
  *     &s=<signature>
  *
- * The signature is base64url, unpadded, of HMAC-SHA256 over
- *
- *     "xet-url-1\n" <key id> "\n" <namespace> "/" <name> "\n"
- *     <expiry> "\n" <range list> "\n"
- *
  * where the name is the name of one stored copy of a xorb (xet_xorb.h).
  *
- * The signature covers every field that the server uses, but not the base, so
- * it is valid with any host and any path prefix.  A prefix may contain only
- * characters that need no escape in a path.  Otherwise, if a proxy forwards
- * the decoded path, "%0d%0a" would end the request line, and the rest of the
- * path would be a second request.
+ * The signature is base64url, unpadded, of the keyed BLAKE3 hash of the URL
+ * from the namespace to the key id.  So it covers every field that the server
+ * uses, but not the base: it is valid with any host and any path prefix.  A
+ * prefix may contain only characters that need no escape in a path.  Otherwise,
+ * if a proxy forwards the decoded path, "%0d%0a" would end the request line,
+ * and the rest of the path would be a second request.
  *
  * Arguments occur once, in this order; any other form is refused.  A URL
  * without "r=" is the cacheable form, which allows any range.  Such a URL may
@@ -488,7 +484,7 @@ size_t xet_token_compact_key_id(const xet_jwk_set_t *set,
  * use the path as the key.
  */
 
-#define XET_SIGN_KEY_MIN     32        /* bytes of secret */
+#define XET_SIGN_KEY_MIN     32        /* bytes of secret in a key file */
 #define XET_SIGN_KEY_MAX     64
 #define XET_SIGN_ID_MAX      16        /* [A-Za-z0-9_-] */
 #define XET_SIGN_RANGES_MAX  512       /* ranges in one URL */
@@ -497,9 +493,8 @@ size_t xet_token_compact_key_id(const xet_jwk_set_t *set,
 
 
 /*
- * A key with its keyed hash contexts, for one thread at a time.
- * xet_sign_key_create() returns NULL when out of memory, or when the id or the
- * secret is invalid.
+ * A key, which any thread may use.  xet_sign_key_create() returns NULL when out
+ * of memory, or when the id is invalid or the secret has not XET_KEY_LEN bytes.
  */
 typedef struct xet_sign_key_s  xet_sign_key_t;
 
@@ -535,7 +530,7 @@ typedef struct {
  * same for all ranges of the xorb.  Errors: XET_NOMEM; XET_INTERNAL when a
  * field is out of range, or the ranges are empty, overlap or do not ascend.
  */
-xet_status_t xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url,
+xet_status_t xet_sign_url(const xet_sign_key_t *key, const xet_sign_url_t *url,
     xet_buf_t *b);
 
 
@@ -543,16 +538,6 @@ typedef struct {
     const uint8_t      *data;
     size_t              len;
 } xet_sign_text_t;
-
-
-/* The signed fields of a URL, as text; list may be empty. */
-
-typedef struct {
-    xet_sign_text_t     ns;
-    xet_sign_text_t     name;
-    xet_sign_text_t     expires;
-    xet_sign_text_t     list;
-} xet_sign_fields_t;
 
 
 /*
@@ -563,7 +548,9 @@ typedef struct {
 typedef struct {
     xet_sign_url_t      url;
     xet_range_t         ranges[XET_SIGN_RANGES_MAX];
-    xet_sign_fields_t   fields;
+    xet_sign_text_t     path;          /* signed part: from the namespace */
+    xet_sign_text_t     args;          /* signed part: up to the key id */
+    xet_sign_text_t     name;          /* of the copy; the end of path */
     xet_sign_text_t     id;            /* key id */
     uint8_t             mac[XET_SIGN_MAC_LEN];
 } xet_sign_asked_t;
@@ -582,7 +569,7 @@ xet_status_t xet_sign_parse(xet_sign_asked_t *asked, const uint8_t *path,
  * Verifies the signature of a parsed URL; now is in seconds.  Several keys may
  * have the same id: each of them is tried.  The signature is compared in
  * constant time, before the expiry is checked.  Errors: XET_SIGN_KEY,
- * XET_SIGN_MISMATCH, XET_SIGN_EXPIRED, XET_INTERNAL.
+ * XET_SIGN_MISMATCH, XET_SIGN_EXPIRED.
  */
 xet_status_t xet_sign_verify(const xet_sign_asked_t *asked,
     xet_sign_key_t *const *keys, size_t nkeys, uint64_t now);

@@ -9,40 +9,23 @@
  * time, and the expiry last: without a valid signature a client can't find out
  * whether a URL has expired.
  *
- * Only the keys have state.  A parsed URL has pointers into the request and
- * into itself, so it must not be copied.
+ * A parsed URL has pointers into the request and into itself, so it must not
+ * be copied.  A key is never changed, so any thread may use it.
  *
- * A key has two hash contexts with the secret already hashed (HMAC-SHA256, RFC
- * 2104).  The inner context also includes the label and the key id, with which
- * every signed text begins.  A signature uses copies of these contexts,
- * because initializing EVP_MAC takes longer than hashing a URL.  A signature
- * takes 480 ns with EVP_MAC and eleven updates, 340 ns with one update, and
- * 280 ns with copies of EVP_MD_CTX (OpenSSL 3.0).
+ * The signature is a keyed BLAKE3 hash of the URL itself.  A URL takes 220 ns
+ * and no allocation; HMAC-SHA256 of OpenSSL takes 320 ns, and two copies of a
+ * hash context on the heap.
  */
 
 
 #include <stdlib.h>
 
+#include <blake3.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 
 #include "xet_base.h"
 #include "xet_access.h"
 
-
-#define XET_SIGN_LABEL  "xet-url-1\n"
-
-#define XET_SIGN_PAD    64             /* SHA-256 block size, in bytes */
-#define XET_SIGN_INNER  0x36
-#define XET_SIGN_OUTER  0x5c
-
-#if (XET_SIGN_KEY_MAX > XET_SIGN_PAD)
-#error a longer key has to be hashed first
-#endif
-
-/* maximum length of "<namespace>/<name>\n<expiry>\n" */
-#define XET_SIGN_TEXT_MAX                                                     \
-    (XET_SIGN_NS_MAX + 1 + XET_XORB_NAME_MAX + 1 + XET_DECIMAL_MAX + 1)
 
 #define XET_SIGN_MAC_CHARS  xet_base64_encoded(XET_SIGN_MAC_LEN)
 
@@ -56,24 +39,19 @@
 
 
 struct xet_sign_key_s {
-    EVP_MD         *md;
-    EVP_MD_CTX     *inner;             /* state after secret, label and id */
-    EVP_MD_CTX     *outer;             /* state after secret */
-    EVP_MD_CTX     *ctx;               /* copy for the current signature */
-    size_t          id_len;
-    char            id[XET_SIGN_ID_MAX + 1];
+    uint8_t  secret[XET_KEY_LEN];
+    size_t   id_len;
+    char     id[XET_SIGN_ID_MAX + 1];
 };
 
 
-static EVP_MD_CTX *xet_sign_key_pad(const EVP_MD *md, const uint8_t *secret,
-    size_t len, uint8_t pad);
-static xet_status_t xet_sign_mac(xet_sign_key_t *key,
-    const xet_sign_fields_t *f, uint8_t *mac);
+static void xet_sign_mac(const xet_sign_key_t *key,
+    const xet_sign_text_t *path, const xet_sign_text_t *args, uint8_t *mac);
 static int xet_sign_name_valid(const uint8_t *name, size_t len, size_t max);
-static xet_status_t xet_sign_path(const uint8_t *path, size_t len,
-    xet_sign_fields_t *f, xet_sign_url_t *url);
-static xet_status_t xet_sign_args(const uint8_t *args, size_t len,
-    xet_sign_fields_t *f, xet_sign_text_t *id, uint8_t *mac);
+static xet_status_t xet_sign_path(xet_sign_asked_t *asked,
+    const uint8_t *path, size_t len);
+static xet_status_t xet_sign_args(xet_sign_asked_t *asked,
+    const uint8_t *args, size_t len);
 static int xet_sign_arg(const uint8_t **pos, const uint8_t *end, char name,
     xet_sign_text_t *value);
 static int xet_sign_tail(const uint8_t *p, const uint8_t *end, int cacheable);
@@ -88,8 +66,7 @@ xet_sign_key_create(const uint8_t *id, size_t id_len, const uint8_t *secret,
     xet_sign_key_t  *key;
 
     if (!xet_sign_name_valid(id, id_len, XET_SIGN_ID_MAX)
-        || secret_len < XET_SIGN_KEY_MIN
-        || secret_len > XET_SIGN_KEY_MAX)
+        || secret_len != XET_KEY_LEN)
     {
         return NULL;
     }
@@ -99,28 +76,9 @@ xet_sign_key_create(const uint8_t *id, size_t id_len, const uint8_t *secret,
         return NULL;
     }
 
+    memcpy(key->secret, secret, XET_KEY_LEN);
     memcpy(key->id, id, id_len);
     key->id_len = id_len;
-
-    key->md = EVP_MD_fetch(NULL, "SHA256", NULL);
-
-    if (key->md != NULL) {
-        key->inner = xet_sign_key_pad(key->md, secret, secret_len,
-                                      XET_SIGN_INNER);
-        key->outer = xet_sign_key_pad(key->md, secret, secret_len,
-                                      XET_SIGN_OUTER);
-        key->ctx = EVP_MD_CTX_new();
-    }
-
-    if (key->inner == NULL || key->outer == NULL || key->ctx == NULL
-        || !EVP_DigestUpdate(key->inner, XET_SIGN_LABEL,
-                             sizeof(XET_SIGN_LABEL) - 1)
-        || !EVP_DigestUpdate(key->inner, id, id_len)
-        || !EVP_DigestUpdate(key->inner, "\n", 1))
-    {
-        xet_sign_key_destroy(key);
-        return NULL;
-    }
 
     return key;
 }
@@ -133,11 +91,7 @@ xet_sign_key_destroy(xet_sign_key_t *key)
         return;
     }
 
-    EVP_MD_CTX_free(key->inner);
-    EVP_MD_CTX_free(key->outer);
-    EVP_MD_CTX_free(key->ctx);
-    EVP_MD_free(key->md);
-
+    OPENSSL_cleanse(key->secret, XET_KEY_LEN);
     free(key);
 }
 
@@ -157,12 +111,12 @@ xet_sign_key_id(const xet_sign_key_t *key)
 
 
 xet_status_t
-xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url, xet_buf_t *b)
+xet_sign_url(const xet_sign_key_t *key, const xet_sign_url_t *url,
+    xet_buf_t *b)
 {
-    uint8_t            *p, *aa, *start;
-    uint8_t             mac[XET_SIGN_MAC_LEN];
-    xet_status_t        status;
-    xet_sign_fields_t   f;
+    uint8_t          *p, *start, *name;
+    uint8_t           mac[XET_SIGN_MAC_LEN];
+    xet_sign_text_t   path, args;
 
     if (!xet_sign_name_valid(url->ns, url->ns_len, XET_SIGN_NS_MAX)
         || url->expires > (uint64_t) INT64_MAX
@@ -177,56 +131,42 @@ xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url, xet_buf_t *b)
         return XET_NOMEM;
     }
 
-    f.ns.data = url->ns;
-    f.ns.len = url->ns_len;
+    p = xet_put_literal(start, "/xorbs/");
+    path.data = p;
 
-    p = xet_put_bytes(start, "/xorbs/", 7);
     p = xet_put_bytes(p, url->ns, url->ns_len);
 
-    aa = p;
+    name = p + 4;
 
-    f.name.data = p + 4;
+    p[0] = '/';
+    p[3] = '/';
 
-    p = xet_xorb_name_print(p + 4, &url->xorb, url->copy_id);
+    p = xet_xorb_name_print(name, &url->xorb, url->copy_id);
 
-    f.name.len = (size_t) (p - f.name.data);
+    name[-3] = name[0];
+    name[-2] = name[1];
 
-    aa[0] = '/';
-    aa[1] = f.name.data[0];
-    aa[2] = f.name.data[1];
-    aa[3] = '/';
+    path.len = (size_t) (p - path.data);
 
     *p++ = '?';
-
-    f.list.data = p;
-    f.list.len = 0;
+    args.data = p;
 
     if (url->n) {
-        p = xet_put_bytes(p, "r=", 2);
-
-        f.list.data = p;
+        p = xet_put_literal(p, "r=");
         p = xet_range_list_print(p, url->ranges, url->n);
-        f.list.len = (size_t) (p - f.list.data);
-
         *p++ = '&';
     }
 
-    p = xet_put_bytes(p, "e=", 2);
-
-    f.expires.data = p;
+    p = xet_put_literal(p, "e=");
     p = xet_put_decimal(p, url->expires);
-    f.expires.len = (size_t) (p - f.expires.data);
-
-    p = xet_put_bytes(p, "&k=", 3);
+    p = xet_put_literal(p, "&k=");
     p = xet_put_bytes(p, key->id, key->id_len);
-    p = xet_put_bytes(p, "&s=", 3);
 
-    status = xet_sign_mac(key, &f, mac);
+    args.len = (size_t) (p - args.data);
 
-    if (status != XET_OK) {
-        return status;
-    }
+    xet_sign_mac(key, &path, &args, mac);
 
+    p = xet_put_literal(p, "&s=");
     p = xet_base64_encode(p, mac, XET_SIGN_MAC_LEN);
 
     xet_buf_advance(b, (size_t) (p - start));
@@ -239,49 +179,24 @@ xet_status_t
 xet_sign_parse(xet_sign_asked_t *asked, const uint8_t *path, size_t path_len,
     const uint8_t *args, size_t args_len)
 {
-    xet_status_t        status;
-    xet_sign_url_t     *url;
-    xet_sign_fields_t  *f;
+    xet_status_t  status;
 
-    f = &asked->fields;
-    url = &asked->url;
+    asked->url.ranges = asked->ranges;
+    asked->url.n = 0;
 
-    url->ranges = asked->ranges;
-    url->n = 0;
-
-    status = xet_sign_path(path, path_len, f, url);
+    status = xet_sign_path(asked, path, path_len);
 
     if (status != XET_OK) {
         return status;
     }
 
-    status = xet_sign_args(args, args_len, f, &asked->id, asked->mac);
+    status = xet_sign_args(asked, args, args_len);
 
     if (status != XET_OK) {
-        return status;
+        asked->url.n = 0;
     }
 
-    if (!xet_sign_number(&f->expires, &url->expires)) {
-        return XET_SIGN_SYNTAX;
-    }
-
-    url->ns = f->ns.data;
-    url->ns_len = f->ns.len;
-
-    if (f->list.len) {
-        url->n = XET_SIGN_RANGES_MAX;
-
-        if (xet_range_list_parse(f->list.data, f->list.len, asked->ranges,
-                                 &url->n)
-            != XET_OK
-            || !xet_sign_ranges_ok(url->ranges, url->n))
-        {
-            url->n = 0;
-            return XET_SIGN_SYNTAX;
-        }
-    }
-
-    return XET_OK;
+    return status;
 }
 
 
@@ -305,11 +220,7 @@ xet_sign_verify(const xet_sign_asked_t *asked, xet_sign_key_t *const *keys,
             continue;
         }
 
-        status = xet_sign_mac(keys[i], &asked->fields, mac);
-
-        if (status != XET_OK) {
-            return status;
-        }
+        xet_sign_mac(keys[i], &asked->path, &asked->args, mac);
 
         if (CRYPTO_memcmp(asked->mac, mac, XET_SIGN_MAC_LEN) == 0) {
             return (now < asked->url.expires) ? XET_OK : XET_SIGN_EXPIRED;
@@ -382,78 +293,22 @@ xet_sign_range_check(const xet_sign_url_t *url, const uint8_t *value,
 }
 
 
-/* Creates a hash context and hashes the secret, as a block XORed with pad. */
-
-static EVP_MD_CTX *
-xet_sign_key_pad(const EVP_MD *md, const uint8_t *secret, size_t len,
-    uint8_t pad)
-{
-    int          ok;
-    size_t       i;
-    uint8_t      block[XET_SIGN_PAD];
-    EVP_MD_CTX  *ctx;
-
-    ctx = EVP_MD_CTX_new();
-    if (ctx == NULL) {
-        return NULL;
-    }
-
-    for (i = 0; i < XET_SIGN_PAD; i++) {
-        block[i] = (uint8_t) ((i < len ? secret[i] : 0) ^ pad);
-    }
-
-    ok = EVP_DigestInit_ex2(ctx, md, NULL)
-         && EVP_DigestUpdate(ctx, block, XET_SIGN_PAD);
-
-    OPENSSL_cleanse(block, XET_SIGN_PAD);
-
-    if (!ok) {
-        EVP_MD_CTX_free(ctx);
-        return NULL;
-    }
-
-    return ctx;
-}
-
-
 /*
- * Computes the signature of XET_SIGN_MAC_LEN bytes.  Returns XET_INTERNAL when
- * OpenSSL fails, or when the fields other than the list exceed the limits of a
- * URL.
+ * Computes the signature of XET_SIGN_MAC_LEN bytes.  The path has no "?", so
+ * two URLs never have the same text.
  */
 
-static xet_status_t
-xet_sign_mac(xet_sign_key_t *key, const xet_sign_fields_t *f, uint8_t *mac)
+static void
+xet_sign_mac(const xet_sign_key_t *key, const xet_sign_text_t *path,
+    const xet_sign_text_t *args, uint8_t *mac)
 {
-    int          ok;
-    uint8_t     *p, text[XET_SIGN_TEXT_MAX];
-    unsigned     len;
-    EVP_MD_CTX  *ctx;
+    blake3_hasher  hasher;
 
-    if (f->ns.len + f->name.len + f->expires.len + 3 > sizeof(text)) {
-        return XET_INTERNAL;
-    }
-
-    ctx = key->ctx;
-
-    p = xet_put_bytes(text, f->ns.data, f->ns.len);
-    *p++ = '/';
-    p = xet_put_bytes(p, f->name.data, f->name.len);
-    *p++ = '\n';
-    p = xet_put_bytes(p, f->expires.data, f->expires.len);
-    *p++ = '\n';
-
-    ok = EVP_MD_CTX_copy_ex(ctx, key->inner)
-         && EVP_DigestUpdate(ctx, text, (size_t) (p - text))
-         && EVP_DigestUpdate(ctx, f->list.data, f->list.len)
-         && EVP_DigestUpdate(ctx, "\n", 1)
-         && EVP_DigestFinal_ex(ctx, mac, &len)
-         && len == XET_SIGN_MAC_LEN
-         && EVP_MD_CTX_copy_ex(ctx, key->outer)
-         && EVP_DigestUpdate(ctx, mac, XET_SIGN_MAC_LEN)
-         && EVP_DigestFinal_ex(ctx, mac, &len);
-
-    return ok ? XET_OK : XET_INTERNAL;
+    blake3_hasher_init_keyed(&hasher, key->secret);
+    blake3_hasher_update(&hasher, path->data, path->len);
+    blake3_hasher_update(&hasher, "?", 1);
+    blake3_hasher_update(&hasher, args->data, args->len);
+    blake3_hasher_finalize(&hasher, mac, XET_SIGN_MAC_LEN);
 }
 
 
@@ -487,51 +342,51 @@ xet_sign_name_valid(const uint8_t *name, size_t len, size_t max)
 /* Parses the path from its end: only its last four components are used. */
 
 static xet_status_t
-xet_sign_path(const uint8_t *path, size_t len, xet_sign_fields_t *f,
-    xet_sign_url_t *url)
+xet_sign_path(xet_sign_asked_t *asked, const uint8_t *path, size_t len)
 {
-    const uint8_t  *p;
+    size_t           n;
+    const uint8_t   *p;
+    xet_sign_url_t  *url;
 
-    p = path + len;
+    url = &asked->url;
 
-    while (p > path && p[-1] != '/') {
-        p--;
+    n = XET_HASH_STR_LEN;
+
+    if (len > n && path[len - n - 1] != '/') {
+        n = XET_XORB_NAME_MAX;
     }
 
-    f->name.data = p;
-    f->name.len = (size_t) (path + len - p);
+    if (len < n + 4) {
+        return XET_SIGN_SYNTAX;
+    }
 
-    if (p - path < 4
-        || xet_xorb_name_parse(&url->xorb, &url->copy_id, f->name.data,
-                               f->name.len)
-           != XET_OK)
+    p = path + len - n;
+
+    if (xet_xorb_name_parse(&url->xorb, &url->copy_id, p, n) != XET_OK
+        || p[-4] != '/'
+        || p[-3] != p[0]
+        || p[-2] != p[1]
+        || p[-1] != '/')
     {
         return XET_SIGN_SYNTAX;
     }
 
-    p -= 4;
-    len = (size_t) (p - path);
+    asked->name.data = p;
+    asked->name.len = n;
 
-    if (p[0] != '/'
-        || p[1] != f->name.data[0]
-        || p[2] != f->name.data[1]
-        || p[3] != '/')
-    {
-        return XET_SIGN_SYNTAX;
-    }
+    n = (size_t) (p - 4 - path);
 
-    while (p > path && p[-1] != '/') {
-        p--;
-    }
+    for (p -= 4; p > path && p[-1] != '/'; p--) { /* void */ }
 
-    f->ns.data = p;
-    f->ns.len = (size_t) (path + len - p);
+    url->ns = p;
+    url->ns_len = n - (size_t) (p - path);
 
-    if (!xet_sign_name_valid(f->ns.data, f->ns.len, XET_SIGN_NS_MAX)) {
-        return XET_SIGN_SYNTAX;
-    }
+    asked->path.data = p;
+    asked->path.len = len - (size_t) (p - path);
 
-    if (p - path < 7 || memcmp(p - 7, "/xorbs/", 7) != 0
+    if (!xet_sign_name_valid(url->ns, url->ns_len, XET_SIGN_NS_MAX)
+        || p - path < 7
+        || memcmp(p - 7, "/xorbs/", 7) != 0
         || !xet_sign_base_ok(path, (size_t) (p - path)))
     {
         return XET_SIGN_SYNTAX;
@@ -560,32 +415,49 @@ xet_sign_base_ok(const uint8_t *base, size_t len)
 
 
 static xet_status_t
-xet_sign_args(const uint8_t *args, size_t len, xet_sign_fields_t *f,
-    xet_sign_text_t *id, uint8_t *mac)
+xet_sign_args(xet_sign_asked_t *asked, const uint8_t *args, size_t len)
 {
     const uint8_t    *p, *end;
+    xet_sign_url_t   *url;
     xet_sign_text_t   text;
+
+    url = &asked->url;
 
     p = args;
     end = args + len;
 
-    f->list.data = args;
-    f->list.len = 0;
-
     if (len && *p == 'r') {
+        url->n = XET_SIGN_RANGES_MAX;
 
-        if (!xet_sign_arg(&p, end, 'r', &f->list) || f->list.len == 0) {
+        if (!xet_sign_arg(&p, end, 'r', &text)
+            || xet_range_list_parse(text.data, text.len, asked->ranges,
+                                    &url->n)
+               != XET_OK
+            || !xet_sign_ranges_ok(url->ranges, url->n))
+        {
             return XET_SIGN_SYNTAX;
         }
     }
 
-    if (!xet_sign_arg(&p, end, 'e', &f->expires)
-        || !xet_sign_arg(&p, end, 'k', id)
-        || !xet_sign_name_valid(id->data, id->len, XET_SIGN_ID_MAX)
-        || !xet_sign_arg(&p, end, 's', &text)
-        || text.len != XET_SIGN_MAC_CHARS
-        || !xet_base64_decode(mac, text.data, text.len)
-        || !xet_sign_tail(p, end, f->list.len == 0))
+    if (!xet_sign_arg(&p, end, 'e', &text)
+        || !xet_sign_number(&text, &url->expires)
+        || !xet_sign_arg(&p, end, 'k', &asked->id)
+        || !xet_sign_name_valid(asked->id.data, asked->id.len,
+                                XET_SIGN_ID_MAX))
+    {
+        return XET_SIGN_SYNTAX;
+    }
+
+    /* the signature covers the text before the last "&" */
+
+    asked->args.data = args;
+    asked->args.len = (size_t) (p - 1 - args);
+
+    if (end - p < (ptrdiff_t) (2 + XET_SIGN_MAC_CHARS)
+        || p[0] != 's'
+        || p[1] != '='
+        || !xet_base64_decode(asked->mac, p + 2, XET_SIGN_MAC_CHARS)
+        || !xet_sign_tail(p + 2 + XET_SIGN_MAC_CHARS, end, url->n == 0))
     {
         return XET_SIGN_SYNTAX;
     }
@@ -621,10 +493,7 @@ xet_sign_tail(const uint8_t *p, const uint8_t *end, int cacheable)
 }
 
 
-/*
- * Parses "name=value" and the "&" after the value, which is required.  The
- * argument "s" is the last one: *pos stays at the end of its value.
- */
+/* Parses "name=value" and the "&" after the value. */
 
 static int
 xet_sign_arg(const uint8_t **pos, const uint8_t *end, char name,
@@ -645,18 +514,12 @@ xet_sign_arg(const uint8_t **pos, const uint8_t *end, char name,
         p++;
     }
 
-    value->len = (size_t) (p - value->data);
-
-    if (name != 's') {
-
-        if (p == end) {
-            return 0;
-        }
-
-        p++;
+    if (p == end) {
+        return 0;
     }
 
-    *pos = p;
+    value->len = (size_t) (p - value->data);
+    *pos = p + 1;
 
     return 1;
 }

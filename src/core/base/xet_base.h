@@ -531,21 +531,20 @@ xet_skip_blanks(const uint8_t *p, const uint8_t *end)
 static inline uint8_t *
 xet_put_decimal(uint8_t *p, uint64_t v)
 {
-    uint8_t  *digit;
-    uint8_t   digits[XET_DECIMAL_MAX];
+    size_t    n, i;
+    uint64_t  bound;
 
-    digit = digits + XET_DECIMAL_MAX;
+    bound = 10;
 
-    do {
-        *--digit = (uint8_t) ('0' + v % 10);
-        v /= 10;
-    } while (v);
-
-    while (digit < digits + XET_DECIMAL_MAX) {
-        *p++ = *digit++;
+    for (n = 1; n < XET_DECIMAL_MAX && v >= bound; n++) {
+        bound *= 10;
     }
 
-    return p;
+    for (i = n; i > 0; v /= 10) {
+        p[--i] = (uint8_t) ('0' + v % 10);
+    }
+
+    return p + n;
 }
 
 

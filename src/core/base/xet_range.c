@@ -39,8 +39,15 @@ xet_range_number(const uint8_t *p, const uint8_t *end, uint64_t *number)
     for (start = p; p < end && *p >= '0' && *p <= '9'; p++) {
         digit = *p - '0';
 
-        v = (v > (XET_RANGE_NUMBER_MAX - digit) / 10) ? XET_RANGE_NUMBER_MAX
-                                                      : v * 10 + digit;
+        if (v >= XET_RANGE_NUMBER_MAX / 10
+            && (v > XET_RANGE_NUMBER_MAX / 10
+                || digit > XET_RANGE_NUMBER_MAX % 10))
+        {
+            v = XET_RANGE_NUMBER_MAX;
+            continue;
+        }
+
+        v = v * 10 + digit;
     }
 
     if (p == start) {
@@ -246,20 +253,26 @@ xet_range_select(const xet_range_spec_t *specs, xet_range_t *ranges,
 static const uint8_t *
 xet_range_list_number(const uint8_t *p, const uint8_t *end, uint64_t *number)
 {
-    size_t  len;
+    uint64_t        v;
+    const uint8_t  *start;
 
-    for (len = 0; p + len < end && p[len] >= '0' && p[len] <= '9'; len++) {
-        /* void */
+    v = 0;
+
+    for (start = p; p < end && *p >= '0' && *p <= '9'; p++) {
+        v = v * 10 + (uint64_t) (*p - '0');
     }
 
-    if (!xet_get_decimal(p, len, number)
-        || (len > 1 && *p == '0')
-        || *number > XET_RANGE_NUMBER_MAX)
+    /* 19 digits have less than 64 bits */
+
+    if (p == start || p - start > 19 || (p - start > 1 && *start == '0')
+        || v > XET_RANGE_NUMBER_MAX)
     {
         return NULL;
     }
 
-    return p + len;
+    *number = v;
+
+    return p;
 }
 
 

@@ -22,26 +22,23 @@
 #include "xet_hash.h"
 
 
-/*
- * Writes the digits of the four bytes of v, which begin with the lowest one:
- * spreads the nibbles over eight bytes, and adds '0' to each, or 'a' - 10 to
- * those above 9.
- */
+/* The two digits of each byte. */
 
-static inline void
-xet_hash_put_word(uint8_t *dst, uint64_t v)
+static const char  xet_hash_digits[] =
+    "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+    "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f"
+    "404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f"
+    "606162636465666768696a6b6c6d6e6f707172737475767778797a7b7c7d7e7f"
+    "808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f"
+    "a0a1a2a3a4a5a6a7a8a9aaabacadaeafb0b1b2b3b4b5b6b7b8b9babbbcbdbebf"
+    "c0c1c2c3c4c5c6c7c8c9cacbcccdcecfd0d1d2d3d4d5d6d7d8d9dadbdcdddedf"
+    "e0e1e2e3e4e5e6e7e8e9eaebecedeeeff0f1f2f3f4f5f6f7f8f9fafbfcfdfeff";
+
+
+static inline uint8_t *
+xet_hash_put_byte(uint8_t *dst, uint8_t byte)
 {
-    uint64_t  n, more;
-
-    n = (v | v << 16) & UINT64_C(0x0000ffff0000ffff);
-    n = (n | n << 8) & UINT64_C(0x00ff00ff00ff00ff);
-    n = (n >> 4 | n << 8) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-
-    more = (n + UINT64_C(0x0606060606060606)) >> 4
-           & UINT64_C(0x0101010101010101);
-
-    xet_put_u64(dst, n + UINT64_C(0x3030303030303030)
-                     + more * ('a' - '0' - 10));
+    return xet_put_bytes(dst, &xet_hash_digits[2 * byte], 2);
 }
 
 
@@ -54,12 +51,13 @@ xet_hash_print(uint8_t *dst, const xet_hash_t *hash)
     for (i = 0; i < XET_HASH_LEN; i += 4) {
         p = hash->bytes + (i ^ 4);
 
-        xet_hash_put_word(dst + 2 * i,
-                          (uint64_t) p[3] | (uint64_t) p[2] << 8
-                          | (uint64_t) p[1] << 16 | (uint64_t) p[0] << 24);
+        dst = xet_hash_put_byte(dst, p[3]);
+        dst = xet_hash_put_byte(dst, p[2]);
+        dst = xet_hash_put_byte(dst, p[1]);
+        dst = xet_hash_put_byte(dst, p[0]);
     }
 
-    return dst + XET_HASH_STR_LEN;
+    return dst;
 }
 
 
@@ -68,11 +66,11 @@ xet_hash_print_plain(uint8_t *dst, const uint8_t *bytes)
 {
     size_t  i;
 
-    for (i = 0; i < XET_HASH_LEN; i += 4) {
-        xet_hash_put_word(dst + 2 * i, xet_get_u32(bytes + i));
+    for (i = 0; i < XET_HASH_LEN; i++) {
+        dst = xet_hash_put_byte(dst, bytes[i]);
     }
 
-    return dst + 2 * XET_HASH_LEN;
+    return dst;
 }
 
 

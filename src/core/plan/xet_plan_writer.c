@@ -30,9 +30,11 @@
  * text of the URL, so no two entries may have the same URL; see
  * xet_plan_url_pt and xet_plan_limit().
  *
- * The JSON writer tracks the nesting, and gets the buffer of each piece.  If
- * the file of a plan can't be read, a step ends with the error of the file, and
- * what the step has written is useless.
+ * The JSON writer tracks the nesting down to the key of a xorb, and gets the
+ * buffer of each piece.  The lists of a xorb are written as text, for speed.
+ *
+ * If the file of a plan can't be read, a step ends with the error of the file,
+ * and what the step has written is useless.
  */
 
 /* The maximum lengths of elements. */
@@ -42,10 +44,18 @@
 #define XET_PLAN_TERM                                                         \
     (sizeof("{\"hash\":\"\",\"unpacked_length\":,\"range\":}") - 1           \
      + XET_HASH_STR_LEN + XET_DECIMAL_MAX + XET_PLAN_SPAN)
+#define XET_PLAN_XORB                                                         \
+    (sizeof("\"\":[") - 1 + XET_HASH_STR_LEN)
+#define XET_PLAN_V1_BEGIN                                                     \
+    (sizeof("{\"range\":,\"url\":\"") - 1 + XET_PLAN_SPAN)
+#define XET_PLAN_V1_END                                                       \
+    (sizeof("\",\"url_range\":}]") - 1 + XET_PLAN_SPAN)
 #define XET_PLAN_RANGE                                                        \
-    (sizeof("{\"chunks\":,\"bytes\":}") - 1 + 2 * XET_PLAN_SPAN)
-#define XET_PLAN_URL_RANGE                                                    \
-    (sizeof("\"url_range\":") - 1 + XET_PLAN_SPAN)
+    (sizeof("{\"chunks\":,\"bytes\":}]}]") - 1 + 2 * XET_PLAN_SPAN)
+
+
+#define xet_plan_writer_literal(w, s)                                         \
+    xet_buf_write((w)->json.buf, s, sizeof(s) - 1)
 
 
 static xet_status_t xet_plan_writer_step(xet_plan_writer_t *w);
@@ -58,10 +68,7 @@ static xet_status_t xet_plan_writer_v1_entry(xet_plan_writer_t *w);
 static xet_status_t xet_plan_writer_v2_entry(xet_plan_writer_t *w);
 static size_t xet_plan_writer_text(const xet_plan_range_t *range);
 static void xet_plan_writer_range(xet_plan_writer_t *w);
-static void xet_plan_writer_entry_end(xet_plan_writer_t *w);
-static xet_status_t xet_plan_writer_url(xet_plan_writer_t *w,
-    const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
-static void xet_plan_writer_hash(xet_json_t *j, const xet_hash_t *hash);
+static void xet_plan_writer_entry_end(xet_plan_writer_t *w, uint8_t *p);
 static uint8_t *xet_plan_writer_span(uint8_t *p, uint32_t start,
     uint32_t end);
 
@@ -198,6 +205,7 @@ xet_plan_writer_begin(xet_plan_writer_t *w)
 static void
 xet_plan_writer_file(xet_plan_writer_t *w)
 {
+    uint8_t                 text[XET_HASH_STR_LEN + 1];
     const xet_plan_file_t  *file;
 
     if (w->file == w->plan->nfiles) {
@@ -208,7 +216,9 @@ xet_plan_writer_file(xet_plan_writer_t *w)
 
     file = &w->plan->files[w->file++];
 
-    xet_plan_writer_hash(&w->json, &file->hash);
+    *xet_hash_print(text, &file->hash) = '\0';
+
+    xet_json_key(&w->json, (char *) text);
     xet_json_array_begin(&w->json);
 
     w->end = file->end;
@@ -273,6 +283,7 @@ xet_plan_writer_fetch(xet_plan_writer_t *w)
 static void
 xet_plan_writer_xorb(xet_plan_writer_t *w)
 {
+    uint8_t           *p;
     const xet_hash_t  *xorb;
     xet_plan_range_t   range;
 
@@ -286,8 +297,16 @@ xet_plan_writer_xorb(xet_plan_writer_t *w)
 
     xorb = xet_plan_range(w->plan, w->next, &range);
 
-    xet_plan_writer_hash(&w->json, xorb);
-    xet_json_array_begin(&w->json);
+    p = xet_json_reserve(&w->json, XET_PLAN_XORB);
+    if (p == NULL) {
+        return;
+    }
+
+    p = xet_put_literal(p, "\"");
+    p = xet_hash_print(p, xorb);
+    p = xet_put_literal(p, "\":[");
+
+    xet_json_advance(&w->json, p);
 
     w->state = XET_PLAN_WRITE_ENTRY;
 }
@@ -297,43 +316,37 @@ static xet_status_t
 xet_plan_writer_v1_entry(xet_plan_writer_t *w)
 {
     uint8_t           *p;
-    xet_json_t        *j;
     xet_status_t       status;
     const xet_hash_t  *xorb;
     xet_plan_range_t   range;
 
-    j = &w->json;
-
     xorb = xet_plan_range(w->plan, w->next++, &range);
 
-    xet_json_object_begin(j);
-
-    xet_json_key(j, "range");
-
-    p = xet_json_reserve(j, XET_PLAN_SPAN);
+    p = xet_buf_reserve(w->json.buf, XET_PLAN_V1_BEGIN);
 
     if (p != NULL) {
+        p = xet_put_literal(p, "{\"range\":");
         p = xet_plan_writer_span(p, range.chunk_start, range.chunk_end);
-        xet_json_advance(j, p);
+        p = xet_put_literal(p, ",\"url\":\"");
+
+        xet_json_advance(&w->json, p);
     }
 
-    status = xet_plan_writer_url(w, xorb, &range, 1);
+    status = w->url(w->ctx, w->json.buf, xorb, &range, 1);
 
     if (status != XET_OK) {
         return status;
     }
 
-    p = xet_json_reserve(j, XET_PLAN_URL_RANGE);
+    p = xet_buf_reserve(w->json.buf, XET_PLAN_V1_END);
 
     if (p != NULL) {
-        p = xet_put_literal(p, "\"url_range\":");
+        p = xet_put_literal(p, "\",\"url_range\":");
         p = xet_plan_writer_span(p, range.stored_start, range.stored_end - 1);
-        xet_json_advance(j, p);
+        p = xet_put_literal(p, "}");
+
+        xet_plan_writer_entry_end(w, p);
     }
-
-    xet_json_object_end(j);
-
-    xet_plan_writer_entry_end(w);
 
     return XET_OK;
 }
@@ -365,12 +378,11 @@ xet_plan_writer_v2_entry(xet_plan_writer_t *w)
         n++;
     }
 
-    xet_json_object_begin(&w->json);
+    xet_plan_writer_literal(w, "{\"url\":\"");
 
-    status = xet_plan_writer_url(w, xorb, ranges, n);
+    status = w->url(w->ctx, w->json.buf, xorb, ranges, n);
 
-    xet_json_key(&w->json, "ranges");
-    xet_json_array_begin(&w->json);
+    xet_plan_writer_literal(w, "\",\"ranges\":[");
 
     w->end = w->next + n;
     w->state = XET_PLAN_WRITE_RANGE;
@@ -405,75 +417,46 @@ static void
 xet_plan_writer_range(xet_plan_writer_t *w)
 {
     uint8_t           *p;
-    xet_json_t        *j;
     xet_plan_range_t   range;
-
-    j = &w->json;
 
     (void) xet_plan_range(w->plan, w->next++, &range);
 
-    p = xet_json_reserve(j, XET_PLAN_RANGE);
-
-    if (p != NULL) {
-        p = xet_put_literal(p, "{\"chunks\":");
-        p = xet_plan_writer_span(p, range.chunk_start, range.chunk_end);
-        p = xet_put_literal(p, ",\"bytes\":");
-        p = xet_plan_writer_span(p, range.stored_start, range.stored_end - 1);
-        p = xet_put_literal(p, "}");
-
-        xet_json_advance(j, p);
-    }
-
-    if (w->next == w->end) {
-        xet_json_array_end(j);
-        xet_json_object_end(j);
-
-        xet_plan_writer_entry_end(w);
-    }
-}
-
-
-static void
-xet_plan_writer_entry_end(xet_plan_writer_t *w)
-{
-    if (xet_plan_xorb_begins(w->plan, w->next)) {
-        xet_json_array_end(&w->json);
-
-        w->state = XET_PLAN_WRITE_XORB;
+    p = xet_buf_reserve(w->json.buf, XET_PLAN_RANGE);
+    if (p == NULL) {
         return;
     }
 
-    w->state = XET_PLAN_WRITE_ENTRY;
+    p = xet_put_literal(p, "{\"chunks\":");
+    p = xet_plan_writer_span(p, range.chunk_start, range.chunk_end);
+    p = xet_put_literal(p, ",\"bytes\":");
+    p = xet_plan_writer_span(p, range.stored_start, range.stored_end - 1);
+
+    if (w->next == w->end) {
+        p = xet_put_literal(p, "}]}");
+        xet_plan_writer_entry_end(w, p);
+        return;
+    }
+
+    p = xet_put_literal(p, "},");
+    xet_json_advance(&w->json, p);
 }
 
 
-static xet_status_t
-xet_plan_writer_url(xet_plan_writer_t *w, const xet_hash_t *xorb,
-    const xet_plan_range_t *ranges, size_t n)
-{
-    xet_status_t  status;
-
-    xet_json_key(&w->json, "url");
-    xet_json_string_begin(&w->json);
-
-    status = w->url(w->ctx, w->json.buf, xorb, ranges, n);
-
-    xet_json_string_end(&w->json);
-
-    return status;
-}
-
-
-/* Writes a hash as a key. */
+/* Ends the list of a xorb at p, or separates its entries. */
 
 static void
-xet_plan_writer_hash(xet_json_t *j, const xet_hash_t *hash)
+xet_plan_writer_entry_end(xet_plan_writer_t *w, uint8_t *p)
 {
-    uint8_t  text[XET_HASH_STR_LEN + 1];
+    if (xet_plan_xorb_begins(w->plan, w->next)) {
+        *p++ = ']';
+        w->state = XET_PLAN_WRITE_XORB;
 
-    *xet_hash_print(text, hash) = '\0';
+    } else {
+        *p++ = ',';
+        w->state = XET_PLAN_WRITE_ENTRY;
+    }
 
-    xet_json_key(j, (char *) text);
+    xet_json_advance(&w->json, p);
 }
 
 

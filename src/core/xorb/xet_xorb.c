@@ -22,6 +22,7 @@
 
 
 #define XET_XORB_SEEN_SIZE  (2 * XET_XORB_CHUNKS_MAX)
+#define XET_XORB_LOWER      UINT64_C(0x2020202020202020)
 
 
 uint8_t *
@@ -52,8 +53,8 @@ xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *copy_id, const uint8_t *src,
     size_t len)
 {
     size_t      i;
-    uint8_t     bits;
     uint32_t    n, digit;
+    uint64_t    bits;
     xet_hash_t  hash;
 
     if (len != XET_HASH_STR_LEN && len != XET_XORB_NAME_MAX) {
@@ -62,13 +63,15 @@ xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *copy_id, const uint8_t *src,
 
     /* only the digits "A" to "F" lack this bit */
 
-    bits = 0x20;
+    bits = XET_XORB_LOWER;
 
-    for (i = 0; i < len; i++) {
-        bits &= src[i];
+    for (i = 0; i < XET_HASH_STR_LEN; i += 8) {
+        bits &= xet_get_u64(src + i);
     }
 
-    if (!bits || xet_hash_parse(&hash, src, XET_HASH_STR_LEN) != XET_OK) {
+    if (bits != XET_XORB_LOWER
+        || xet_hash_parse(&hash, src, XET_HASH_STR_LEN) != XET_OK)
+    {
         return XET_HASH_SYNTAX;
     }
 
@@ -83,7 +86,7 @@ xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *copy_id, const uint8_t *src,
         for (i = XET_HASH_STR_LEN + 1; i < len; i++) {
             digit = xet_get_hex_digit(src[i]);
 
-            if (digit == 16) {
+            if (digit == 16 || (src[i] & 0x20) == 0) {
                 return XET_HASH_SYNTAX;
             }
 

@@ -133,10 +133,7 @@ typedef enum {
 } ngx_http_xet_monitor_e;
 
 
-/*
- * A key of "xet_url_key", derived from the secret in the key file.  Only the
- * event loop of a worker may use the MAC context of the key.
- */
+/* A key of "xet_url_key", derived from the secret in the key file. */
 
 typedef struct {
     ngx_str_t                  id;
@@ -194,7 +191,7 @@ typedef struct {
     ngx_thread_pool_t         *read_pool;
 
     ngx_array_t               *url_keys;       /* ngx_http_xet_key_t */
-    xet_sign_key_t           **sign;           /* MAC contexts of url_keys */
+    xet_sign_key_t           **sign;           /* keys made of url_keys */
 
     ngx_str_t                  dedup_secret;   /* XET_KEY_LEN bytes */
 

@@ -17,13 +17,12 @@ typedef struct {
     time_t           expires;
     ngx_uint_t       group;            /* maximum ranges in one URL */
     ngx_uint_t       whole;            /* ranges are not signed */
-    xet_sign_key_t  *sign;             /* MAC context, or NULL */
+    xet_sign_key_t  *sign;             /* may be NULL */
 
     ngx_http_xet_store_t  *store;      /* signs the URLs, if not NULL */
     time_t                 made;       /* start of the quantum; store only */
 
-    ngx_str_t        id;               /* id of the signing key */
-    ngx_str_t        secret;
+    ngx_http_xet_key_t    *key;        /* key of sign, or NULL */
 } ngx_http_xet_url_t;
 
 
@@ -33,13 +32,6 @@ typedef struct {
  */
 ngx_int_t ngx_http_xet_url_init(ngx_http_request_t *r,
     ngx_http_xet_url_t *url);
-
-/*
- * Create and free a MAC context in url, for use in a thread.  The first
- * function returns XET_OK or XET_NOMEM.
- */
-xet_status_t ngx_http_xet_url_thread(ngx_http_xet_url_t *url);
-void ngx_http_xet_url_thread_end(ngx_http_xet_url_t *url);
 
 /*
  * A callback of the type xet_plan_url_pt, which writes a signed URL; ctx is

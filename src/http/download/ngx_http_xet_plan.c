@@ -16,9 +16,9 @@
  *
  * A plan of usual size is finished and written at once in the event loop, which
  * takes about 100 microseconds.  A large plan is finished and written by jobs,
- * one piece of JSON at a time, with their own MAC context.  A plan in a file is
- * finished by several jobs, so that the thread can serve other requests in
- * between.  The plan belongs to the thread while a job runs.
+ * one piece of JSON at a time.  A plan in a file is finished by several jobs,
+ * so that the thread can serve other requests in between.  The plan belongs to
+ * the thread while a job runs.
  */
 
 #include "ngx_http_xet.h"
@@ -47,7 +47,6 @@ typedef struct {
 static ngx_int_t ngx_http_xet_plan_headers(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_plan_inline(ngx_http_request_t *r,
     ngx_http_xet_plan_t *p, ngx_http_xet_answer_t *answer);
-static void ngx_http_xet_plan_cleanup(void *data);
 static void ngx_http_xet_plan_piece(ngx_http_request_t *r, void *data);
 static ngx_int_t ngx_http_xet_plan_post(ngx_http_request_t *r,
     ngx_http_xet_plan_t *p);
@@ -81,16 +80,12 @@ ngx_http_xet_plan_send(ngx_http_request_t *r, xet_plan_t *plan,
     xet_plan_kind_t kind, ngx_http_xet_answer_t *answer)
 {
     ngx_int_t             rc;
-    ngx_pool_cleanup_t   *cln;
     ngx_http_xet_plan_t  *p;
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_plan_t));
-    if (cln == NULL) {
+    p = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_plan_t));
+    if (p == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    p = cln->data;
-    ngx_memzero(p, sizeof(ngx_http_xet_plan_t));
 
     p->plan = plan;
     p->kind = kind;
@@ -109,9 +104,6 @@ ngx_http_xet_plan_send(ngx_http_request_t *r, xet_plan_t *plan,
     if (plan->n <= NGX_HTTP_XET_PLAN_INLINE && plan->spool == NULL) {
         return ngx_http_xet_plan_inline(r, p, answer);
     }
-
-    p->url.sign = NULL;
-    cln->handler = ngx_http_xet_plan_cleanup;
 
     if (ngx_http_xet_stream_init(r, &p->stream, ngx_http_xet_plan_piece, p)
         != NGX_OK)
@@ -171,17 +163,6 @@ ngx_http_xet_plan_inline(ngx_http_request_t *r, ngx_http_xet_plan_t *p,
     }
 
     return ngx_http_xet_plan_respond(r, &p->buf);
-}
-
-
-static void
-ngx_http_xet_plan_cleanup(void *data)
-{
-    ngx_http_xet_plan_t *p = data;
-
-    if (p->url.sign) {
-        ngx_http_xet_url_thread_end(&p->url);
-    }
 }
 
 
@@ -271,10 +252,6 @@ ngx_http_xet_plan_finish_job(ngx_http_xet_plan_t *p, ngx_log_t *log)
 
     } else {
         status = xet_plan_finish(p->plan);
-    }
-
-    if (status == XET_OK) {
-        status = ngx_http_xet_url_thread(&p->url);
     }
 
     if (status != XET_OK) {

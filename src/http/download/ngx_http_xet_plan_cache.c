@@ -68,6 +68,7 @@ ngx_http_xet_plan_cache_key(ngx_http_request_t *r, const xet_hash_t *file,
     const xet_range_t *want, xet_plan_kind_t kind, ngx_str_t *key)
 {
     u_char                   *p;
+    ngx_http_xet_key_t        signer;
     ngx_http_xet_url_t        url;
     ngx_http_xet_repo_t       repo;
     ngx_http_xet_loc_conf_t  *xlcf;
@@ -80,8 +81,14 @@ ngx_http_xet_plan_cache_key(ngx_http_request_t *r, const xet_hash_t *file,
 
     ngx_http_xet_repo(r, &repo);
 
+    ngx_memzero(&signer, sizeof(ngx_http_xet_key_t));
+
+    if (url.key) {
+        signer = *url.key;
+    }
+
     key->len = XET_HASH_LEN + 5 * 8 + 4 * (8 + 1) + repo.name.len
-               + url.base.len + url.id.len + url.secret.len;
+               + url.base.len + signer.id.len + signer.secret.len;
 
     key->data = ngx_pnalloc(r->pool, key->len);
     if (key->data == NULL) {
@@ -104,8 +111,8 @@ ngx_http_xet_plan_cache_key(ngx_http_request_t *r, const xet_hash_t *file,
 
     p = ngx_http_xet_plan_cache_text(p, &repo.name);
     p = ngx_http_xet_plan_cache_text(p, &url.base);
-    p = ngx_http_xet_plan_cache_text(p, &url.id);
-    p = ngx_http_xet_plan_cache_text(p, &url.secret);
+    p = ngx_http_xet_plan_cache_text(p, &signer.id);
+    p = ngx_http_xet_plan_cache_text(p, &signer.secret);
 
     key->len = p - key->data;
 

@@ -3,8 +3,7 @@
  * Signs the URLs in responses, which point to this server or to the object
  * store.
  *
- * The first key signs.  Its MAC context in the main configuration belongs to
- * the event loop of the worker; a thread that signs creates its own.
+ * The first key signs.
  */
 
 #include "ngx_http_xet.h"
@@ -26,7 +25,6 @@ static time_t ngx_http_xet_url_expires(ngx_http_xet_loc_conf_t *xlcf);
 ngx_int_t
 ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
 {
-    ngx_http_xet_key_t        *key;
     ngx_http_xet_loc_conf_t   *xlcf;
     ngx_http_xet_main_conf_t  *xmcf;
 
@@ -55,22 +53,13 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
         url->store = NULL;
     }
 
-    /* a server that only issues tokens may have no URL keys */
+    /*
+     * a server that only issues tokens may have no URL keys, and a worker
+     * without "xet_api" and "xet_data" signs nothing
+     */
 
-    if (xmcf->url_keys) {
-        key = xmcf->url_keys->elts;
-
-        /* a worker without "xet_api" and "xet_data" has no MAC contexts */
-
-        url->sign = xmcf->sign ? xmcf->sign[0] : NULL;
-        url->id = key->id;
-        url->secret = key->secret;
-
-    } else {
-        url->sign = NULL;
-        ngx_str_null(&url->id);
-        ngx_str_null(&url->secret);
-    }
+    url->key = xmcf->url_keys ? xmcf->url_keys->elts : NULL;
+    url->sign = xmcf->sign ? xmcf->sign[0] : NULL;
 
     return ngx_http_xet_name_url(r, 1, &url->base);
 }
@@ -90,24 +79,6 @@ ngx_http_xet_url_expires(ngx_http_xet_loc_conf_t *xlcf)
     expires = ngx_time() + xlcf->url_ttl + xlcf->url_quantum - 1;
 
     return expires - expires % xlcf->url_quantum;
-}
-
-
-xet_status_t
-ngx_http_xet_url_thread(ngx_http_xet_url_t *url)
-{
-    url->sign = xet_sign_key_create(url->id.data, url->id.len,
-                                    url->secret.data, url->secret.len);
-
-    return url->sign ? XET_OK : XET_NOMEM;
-}
-
-
-void
-ngx_http_xet_url_thread_end(ngx_http_xet_url_t *url)
-{
-    xet_sign_key_destroy(url->sign);
-    url->sign = NULL;
 }
 
 

@@ -26,9 +26,9 @@ static ngx_int_t ngx_http_xet_data_refuse(ngx_http_request_t *r,
     xet_status_t status);
 static ngx_int_t ngx_http_xet_data_method(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_data_checked(ngx_http_request_t *r,
-    xet_sign_url_t *url);
+    xet_sign_asked_t *asked);
 static ngx_int_t ngx_http_xet_data_etag(ngx_http_request_t *r,
-    ngx_http_xet_data_t *data, xet_sign_url_t *url);
+    ngx_http_xet_data_t *data, xet_sign_asked_t *asked);
 
 
 /*
@@ -270,7 +270,7 @@ ngx_http_xet_data_access(ngx_http_request_t *r)
         return ngx_http_xet_data_refuse(r, status);
     }
 
-    if (ngx_http_xet_data_checked(r, &asked.url) != NGX_OK) {
+    if (ngx_http_xet_data_checked(r, &asked) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -336,7 +336,7 @@ ngx_http_xet_data_method(ngx_http_request_t *r)
 
 
 static ngx_int_t
-ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_url_t *url)
+ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_asked_t *asked)
 {
     ngx_str_t            *uri;
     ngx_http_xet_ctx_t   *ctx;
@@ -350,9 +350,9 @@ ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_url_t *url)
     }
 
     data->uri = r->uri;
-    data->expires = (time_t) url->expires;
+    data->expires = (time_t) asked->url.expires;
     data->size = -1;
-    data->ranges = (url->n != 0);
+    data->ranges = (asked->url.n != 0);
 
     /*
      * after an internal redirect from "GET xorbs", the arguments differ from
@@ -369,11 +369,11 @@ ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_url_t *url)
     ctx->data = data;
 
     if (ctx->audit && !ctx->audit->has_hash) {
-        ctx->audit->hash = url->xorb;
+        ctx->audit->hash = asked->url.xorb;
         ctx->audit->has_hash = 1;
     }
 
-    return ngx_http_xet_data_etag(r, data, url);
+    return ngx_http_xet_data_etag(r, data, asked);
 }
 
 
@@ -381,22 +381,21 @@ ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_url_t *url)
 
 static ngx_int_t
 ngx_http_xet_data_etag(ngx_http_request_t *r, ngx_http_xet_data_t *data,
-    xet_sign_url_t *url)
+    xet_sign_asked_t *asked)
 {
     u_char  *p;
 
-    p = ngx_pnalloc(r->pool, XET_XORB_NAME_MAX + 2);
+    p = ngx_pnalloc(r->pool, asked->name.len + 2);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
     data->etag.data = p;
+    data->etag.len = asked->name.len + 2;
 
     *p++ = '"';
-    p = xet_xorb_name_print(p, &url->xorb, url->copy_id);
-    *p++ = '"';
-
-    data->etag.len = p - data->etag.data;
+    p = ngx_cpymem(p, asked->name.data, asked->name.len);
+    *p = '"';
 
     if (r->content_handler) {
 

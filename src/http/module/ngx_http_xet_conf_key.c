@@ -416,7 +416,7 @@ ngx_http_xet_conf_grant_key(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* Creates the MAC contexts of the URL keys, in each worker. */
+/* Creates the keys that sign URLs, in each worker. */
 
 ngx_int_t
 ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)

@@ -468,13 +468,9 @@ static ngx_int_t
 ngx_http_xet_guard_content_range(ngx_http_request_t *r, xet_range_t *range,
     uint64_t *size)
 {
-    off_t       number;
-    u_char     *p, *last, *end;
+    size_t      n;
+    u_char     *p, *last, *slash;
     ngx_str_t  *value;
-    ngx_uint_t  i;
-    uint64_t    numbers[3];
-
-    static u_char  ends[] = "-/";
 
     value = &r->headers_out.content_range->value;
 
@@ -484,28 +480,11 @@ ngx_http_xet_guard_content_range(ngx_http_request_t *r, xet_range_t *range,
 
     p = value->data + 6;
     last = value->data + value->len;
+    slash = ngx_strlchr(p, last, '/');
+    n = 1;
 
-    for (i = 0; i < 3; i++) {
-
-        end = (i < 2) ? ngx_strlchr(p, last, ends[i]) : last;
-
-        if (end == NULL) {
-            return NGX_ERROR;
-        }
-
-        number = ngx_atoof(p, end - p);
-
-        if (number == NGX_ERROR) {
-            return NGX_ERROR;
-        }
-
-        numbers[i] = (uint64_t) number;
-        p = end + 1;
-    }
-
-    range->start = numbers[0];
-    range->end = numbers[1] + 1;
-    *size = numbers[2];
-
-    return NGX_OK;
+    return (slash
+            && xet_range_list_parse(p, slash - p, range, &n) == XET_OK
+            && xet_get_decimal(slash + 1, last - slash - 1, size))
+           ? NGX_OK : NGX_ERROR;
 }

@@ -12,13 +12,13 @@
 
 #define HASH  "eea25d6ee393ccae385820daed127b96ef0ea034dfb7cf6da3a950ce334b7632"
 #define PATH  "/xorbs/default/ee/" HASH
-#define MAC   "ucFqnFm5MCVli_G7wbs4dU1P5_J-5tKSGF3Iz12i_E8"
+#define MAC   "JenBCN15kTl-JzhUfrRGcXsoGRB89YZ657ArINFiLKM"
 #define ARGS  "r=0-50468&e=1786192810&k=k1&s=" MAC
 #define NOW   UINT64_C(1786192809)
 
 /* signatures of a URL with two ranges, and with none */
-#define MAC_TWO   "Jc3Rj5msOLvor_qRjZEetGvN3S1oI1kSwdZ0qE_XQqU"
-#define MAC_NONE  "Grvl9GhuzwH2HY9jv-yTSOHMYTJJOp-sd282dpmBvGE"
+#define MAC_TWO   "yxaa-hSxk5gfPTt_BstJ3vschPFCgFIPNajFhrY2T10"
+#define MAC_NONE  "Rlj1mqmyaTy8q8JM3cZXtVRF9Gn2HqpLISAVjiMBms8"
 
 
 static xet_sign_asked_t  test_asked;
@@ -536,9 +536,7 @@ test_keys(xet_sign_key_t *key)
     xet_is_u64(test_check(keys, 2, PATH, ARGS, NOW, NULL), XET_OK,
                "two secrets of one id");
 
-    /*
-     * the MAC context is reset for each check, also after use with another key
-     */
+    /* a check changes no key */
 
     for (i = 0, good = 0; i < 1000; i++) {
         good += test_check(keys, 2, PATH, ARGS, NOW, NULL) == XET_OK;
@@ -552,14 +550,14 @@ test_keys(xet_sign_key_t *key)
 
         k = xet_sign_key_create((const uint8_t *) "id", 2, secret, i);
 
-        if ((k != NULL) != (i >= 32 && i <= 64)) {
+        if ((k != NULL) != (i == 32)) {
             break;
         }
 
         xet_sign_key_destroy(k);
     }
 
-    xet_is_u64(i, 66, "secrets of 32 to 64 bytes");
+    xet_is_u64(i, 66, "secrets of 32 bytes");
 
     for (i = 0; i <= 17; i++) {
         xet_sign_key_t  *k;

@@ -13,6 +13,7 @@ use Digest::SHA qw/ hmac_sha256 /;
 use File::Temp qw/ tempdir /;
 use IO::Handle;
 use JSON::PP ();
+use MIME::Base64 qw/ encode_base64url /;
 use POSIX ();
 
 use Test::Xet::Process qw/ build_dir reap slurp spawn spew /;
@@ -20,7 +21,7 @@ use Test::Xet::Process qw/ build_dir reap slurp spawn spew /;
 our @EXPORT = qw/
 	decode_xorb derived_key hash_file keyed_hash make_large_shard
 	make_shard make_xorb mix parse_shard plain_hash random_bytes raw_hash
-	schemes xorb_info
+	schemes url_mac xorb_info
 /;
 
 my ($dir, $owner);
@@ -143,6 +144,91 @@ sub derived_key {
 
 	return hmac_sha256(($label // 'xet data url 1') . "\x01",
 		hmac_sha256($secret, "\0" x 32));
+}
+
+# Returns the signature of a data URL, of its text from the namespace to the
+# key id, as described in src/core/access/xet_access.h.
+
+sub url_mac {
+	my ($text, $key) = @_;
+
+	return encode_base64url(blake3_keyed($text, $key));
+}
+
+# Returns the keyed BLAKE3 hash of a text, independently of the server's code.
+
+sub blake3_keyed {
+	my ($text, $key) = @_;
+
+	my @chunks = $text eq '' ? ('') : $text =~ /.{1,1024}/gs;
+
+	return pack('V8', blake3_node([ unpack('V8', $key) ], 0, 1, @chunks));
+}
+
+sub blake3_node {
+	my ($key, $first, $root, @chunks) = @_;
+
+	if (@chunks == 1) {
+		my @cv = @$key;
+		my @blocks = $chunks[0] =~ /.{1,64}/gs;
+		@blocks = ('') unless @blocks;
+
+		for my $i (0 .. $#blocks) {
+			my $last = $i == $#blocks;
+
+			@cv = blake3_compress(\@cv, $blocks[$i], $first, 16
+				| ($i == 0) | ($last && 2 | $root << 3));
+		}
+
+		return @cv;
+	}
+
+	my $left = 1;
+	$left *= 2 while $left * 2 < @chunks;
+
+	my $block = pack('V16',
+		blake3_node($key, $first, 0, @chunks[0 .. $left - 1]),
+		blake3_node($key, $first + $left, 0,
+			@chunks[$left .. $#chunks]));
+
+	return blake3_compress($key, $block, 0, 16 | 4 | $root << 3);
+}
+
+sub blake3_compress {
+	my ($cv, $block, $counter, $flags) = @_;
+
+	my @m = unpack('V16', pack('a64', $block));
+	my @v = (@$cv, 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+		$counter, 0, length($block), $flags);
+
+	for (1 .. 7) {
+		my $i = 0;
+
+		for ([ 0, 4, 8, 12 ], [ 1, 5, 9, 13 ], [ 2, 6, 10, 14 ],
+			[ 3, 7, 11, 15 ], [ 0, 5, 10, 15 ], [ 1, 6, 11, 12 ],
+			[ 2, 7, 8, 13 ], [ 3, 4, 9, 14 ])
+		{
+			my ($a, $b, $c, $d) = @$_;
+
+			for ([ 16, 12 ], [ 8, 7 ]) {
+				my ($x, $y) = @$_;
+
+				$v[$a] = ($v[$a] + $v[$b] + $m[$i++])
+					& 0xffffffff;
+				$v[$d] ^= $v[$a];
+				$v[$d] = ($v[$d] >> $x | $v[$d] << 32 - $x)
+					& 0xffffffff;
+				$v[$c] = ($v[$c] + $v[$d]) & 0xffffffff;
+				$v[$b] ^= $v[$c];
+				$v[$b] = ($v[$b] >> $y | $v[$b] << 32 - $y)
+					& 0xffffffff;
+			}
+		}
+
+		@m = @m[2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8];
+	}
+
+	return map { $v[$_] ^ $v[$_ + 8] } 0 .. 7;
 }
 
 # Return the bytes of a hash string, in which each 8 bytes are reversed; and
