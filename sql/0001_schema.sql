@@ -893,11 +893,14 @@ BEGIN
            CROSS JOIN LATERAL (SELECT FROM xet.files f
                                 WHERE f.id = a.file_id
                                OFFSET 0
-                                  FOR KEY SHARE) f
-           CROSS JOIN LATERAL (SELECT FROM xet.xorbs x
-                                WHERE x.id = a.xorb_id
-                               OFFSET 0
-                                  FOR KEY SHARE) x)
+                                  FOR KEY SHARE) f)
+       OR (SELECT count(DISTINCT a.xorb_id) FROM added a)
+          > (SELECT count(*)
+               FROM (SELECT DISTINCT a.xorb_id FROM added a) a
+              CROSS JOIN LATERAL (SELECT FROM xet.xorbs x
+                                   WHERE x.id = a.xorb_id
+                                  OFFSET 0
+                                     FOR KEY SHARE) x)
     THEN
         RAISE EXCEPTION 'a file or a xorb of the reference does not exist'
               USING ERRCODE = 'foreign_key_violation';

@@ -470,8 +470,8 @@ size_t xet_token_compact_key_id(const xet_jwk_set_t *set,
  *
  * where the name is the name of one stored copy of a xorb (xet_xorb.h).
  *
- * The signature is base64url, unpadded, of the keyed BLAKE3 hash of the URL
- * from the namespace to the key id.  So it covers every field that the server
+ * The signature is base64url, unpadded, of HMAC-SHA256 over the URL from the
+ * namespace to the key id.  So it covers every field that the server
  * uses, but not the base: it is valid with any host and any path prefix.  A
  * prefix may contain only characters that need no escape in a path.  Otherwise,
  * if a proxy forwards the decoded path, "%0d%0a" would end the request line,
@@ -569,7 +569,7 @@ xet_status_t xet_sign_parse(xet_sign_asked_t *asked, const uint8_t *path,
  * Verifies the signature of a parsed URL; now is in seconds.  Several keys may
  * have the same id: each of them is tried.  The signature is compared in
  * constant time, before the expiry is checked.  Errors: XET_SIGN_KEY,
- * XET_SIGN_MISMATCH, XET_SIGN_EXPIRED.
+ * XET_SIGN_MISMATCH, XET_SIGN_EXPIRED, XET_NOMEM, XET_INTERNAL.
  */
 xet_status_t xet_sign_verify(const xet_sign_asked_t *asked,
     xet_sign_key_t *const *keys, size_t nkeys, uint64_t now);

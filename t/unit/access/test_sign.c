@@ -12,13 +12,13 @@
 
 #define HASH  "eea25d6ee393ccae385820daed127b96ef0ea034dfb7cf6da3a950ce334b7632"
 #define PATH  "/xorbs/default/ee/" HASH
-#define MAC   "JenBCN15kTl-JzhUfrRGcXsoGRB89YZ657ArINFiLKM"
+#define MAC   "kTI0WQ2Tp_XUo9eL2vAqqgtDtOv6j6rIJCj0n2afyNI"
 #define ARGS  "r=0-50468&e=1786192810&k=k1&s=" MAC
 #define NOW   UINT64_C(1786192809)
 
 /* signatures of a URL with two ranges, and with none */
-#define MAC_TWO   "yxaa-hSxk5gfPTt_BstJ3vschPFCgFIPNajFhrY2T10"
-#define MAC_NONE  "Rlj1mqmyaTy8q8JM3cZXtVRF9Gn2HqpLISAVjiMBms8"
+#define MAC_TWO   "OuaNDOM22XMDtbIQ_r9Op8bxgQV1MgWia9vt0b1KEts"
+#define MAC_NONE  "dH-fiLlJ8SpVXZ3E3zwWiqpoo9B5IDv_ggi1vitWXSs"
 
 
 static xet_sign_asked_t  test_asked;
