@@ -82,14 +82,13 @@ my $dir = tempdir('xpeers-XXXXXX', CLEANUP => 1,
 	-d '/dev/shm' ? (DIR => '/dev/shm') : (TMPDIR => 1));
 my $file = make_mix("$dir/mix", 1, $mib << 20);
 my $sum = sha256_file($file);
-my @files = small_files();
 my %body = xorbs();
 # the caches of conf/nginx.conf
 
 my $t = bench_server(pin => 0, directives => { xet_xorb_max_size => '80m' },
 	http => 'xet_plan_cache zone=xet_plans:16m;'
 		. ' xet_chunk_filter zone=xet_chunks:16m;');
-my ($running, %m, %out, %refused);
+my ($running, $set, %m, %out, %refused);
 
 END {
 	local $?;
@@ -138,12 +137,17 @@ sub build {
 	exit(0);
 }
 
+# Returns new files: a cache of chunks may remember those of an earlier round.
+
 sub small_files {
 	my @names;
 
+	$set++;
+
 	for my $n (1 .. $small) {
 		push @names, "$dir/s$n";
-		spew($names[-1], random_bytes($n, 1024 + $n * 7919 % 30_000));
+		spew($names[-1], random_bytes($set * $small + $n,
+			1024 + $n * 7919 % 30_000));
 	}
 
 	return @names;
@@ -241,6 +245,8 @@ sub measure {
 
 	die "$who: other bytes came back\n" if sha256_file("$dir/out") ne $sum;
 	unlink("$dir/out");
+
+	my @files = small_files();
 
 	@one{qw/ small small_cpu /} = timed($s, sub {
 		hf_xet(\%token, 'upload', 'session', $s->{url}, @files)
