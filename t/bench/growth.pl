@@ -197,8 +197,9 @@ sub fill {
 	$pg->sql(<<"EOF_SQL", timeout => 800);
 SET session_replication_role = replica;
 BEGIN;
-TRUNCATE xet.xorbs, xet.files, xet.file_xorbs, xet.chunks, xet.repos,
-         xet.repo_files, xet.xorb_repos RESTART IDENTITY CASCADE;
+TRUNCATE xet.xorbs, xet.chunks, xet.charges, xet.xorb_repos,
+         xet.xorb_subjects, xet.files, xet.file_xorbs, xet.repos,
+         xet.repo_files, xet.hub_loose RESTART IDENTITY CASCADE;
 INSERT INTO xet.xorbs (id, hash, chunk_count, raw_size, stored_size,
                        chunk_hashes, raw_ends, stored_ends, digest)
 OVERRIDING SYSTEM VALUE

@@ -201,8 +201,8 @@ sub begun {
 }
 
 # Starts an upload.  Its row is committed, and row and copy are collected before
-# the node gets the result.  Then the collector is turned off; otherwise it
-# would remove the next row and copy as well.
+# the node gets the result; a file is deleted first.  Then the collector is
+# turned off; otherwise it would remove the next row and copy as well.
 
 sub untold {
 	my ($name, $how, $data, $x) = @_;
@@ -216,6 +216,14 @@ sub untold {
 
 	$machines[1]->cut();
 	$lock->unlock();
+
+	if ($how eq 'file') {
+		my $file = $two->upload($data, scheme => 'none', send => 0);
+
+		ok(wait_for(20, sub { $t->http('DELETE',
+			"/api/v1/files/$file->{hash}")->{status} == 204 }),
+			"$name: committed, and deleted");
+	}
 
 	ok(wait_for(30, sub { !names() && collected() > $before
 		&& rows() + $t->sql('SELECT count(*) FROM xet.gc_copies')
