@@ -13,9 +13,8 @@
  * be copied.  A key is never changed, so any thread may use it.
  *
  * A key has two hash contexts with the secret already hashed (HMAC-SHA256, RFC
- * 2104).  A signature uses copies of these contexts, since initializing EVP_MAC
- * takes longer than hashing a URL.  The copy belongs to the thread, which never
- * frees it: threads end with the process.
+ * 2104).  A signature uses a copy of these contexts, since initializing EVP_MAC
+ * takes longer than hashing a URL.
  */
 
 
@@ -368,16 +367,13 @@ static xet_status_t
 xet_sign_mac(const xet_sign_key_t *key, const xet_sign_text_t *path,
     const xet_sign_text_t *args, uint8_t *mac)
 {
-    int       ok;
-    unsigned  len;
+    int          ok;
+    unsigned     len;
+    EVP_MD_CTX  *ctx;
 
-    static __thread EVP_MD_CTX  *ctx;
-
+    ctx = EVP_MD_CTX_new();
     if (ctx == NULL) {
-        ctx = EVP_MD_CTX_new();
-        if (ctx == NULL) {
-            return XET_NOMEM;
-        }
+        return XET_NOMEM;
     }
 
     ok = EVP_MD_CTX_copy_ex(ctx, key->inner)
@@ -389,6 +385,8 @@ xet_sign_mac(const xet_sign_key_t *key, const xet_sign_text_t *path,
          && EVP_MD_CTX_copy_ex(ctx, key->outer)
          && EVP_DigestUpdate(ctx, mac, XET_SIGN_MAC_LEN)
          && EVP_DigestFinal_ex(ctx, mac, &len);
+
+    EVP_MD_CTX_free(ctx);
 
     return ok ? XET_OK : XET_INTERNAL;
 }
