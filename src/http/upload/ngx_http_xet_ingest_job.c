@@ -400,8 +400,8 @@ ngx_http_xet_ingest_check(ngx_http_xet_ingest_t *ing)
 
 /*
  * Makes the file of the complete xorb a durable copy.  Returns XET_AGAIN, since
- * the event loop must insert the row of the xorb next; or XET_OK if the ingest
- * is complete, and the row is inserted together with that of the file.
+ * the event loop must insert the row of the xorb next.  Returns XET_OK if the
+ * ingest is complete: then file_put inserts the rows of the xorb and the file.
  */
 
 static xet_status_t
