@@ -569,7 +569,7 @@ xet_status_t xet_sign_parse(xet_sign_asked_t *asked, const uint8_t *path,
  * Verifies the signature of a parsed URL; now is in seconds.  Several keys may
  * have the same id: each of them is tried.  The signature is compared in
  * constant time, before the expiry is checked.  Errors: XET_SIGN_KEY,
- * XET_SIGN_MISMATCH, XET_SIGN_EXPIRED, XET_NOMEM, XET_INTERNAL.
+ * XET_SIGN_MISMATCH, XET_SIGN_EXPIRED.
  */
 xet_status_t xet_sign_verify(const xet_sign_asked_t *asked,
     xet_sign_key_t *const *keys, size_t nkeys, uint64_t now);

@@ -12,22 +12,24 @@
  * A parsed URL has pointers into the request and into itself, so it must not
  * be copied.  A key is never changed, so any thread may use it.
  *
- * A key has two hash contexts with the secret already hashed (HMAC-SHA256, RFC
- * 2104).  A signature uses a copy of these contexts, since initializing EVP_MAC
- * takes longer than hashing a URL.
+ * A key has two SHA-256 states with the secret already hashed (HMAC-SHA256, RFC
+ * 2104), and each signature continues a copy of them.  OpenSSL 3 prefers EVP,
+ * whose contexts are allocated for each copy: then a signature takes twice as
+ * long (bench_mac), and it can fail.
  */
 
 
 #include <stdlib.h>
 
+#define OPENSSL_SUPPRESS_DEPRECATED
+
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 
 #include "xet_base.h"
 #include "xet_access.h"
 
 
-#define XET_SIGN_PAD    64             /* SHA-256 block size, in bytes */
 #define XET_SIGN_INNER  0x36
 #define XET_SIGN_OUTER  0x5c
 
@@ -43,17 +45,16 @@
 
 
 struct xet_sign_key_s {
-    EVP_MD      *md;
-    EVP_MD_CTX  *inner;                /* states after the secret */
-    EVP_MD_CTX  *outer;
-    size_t       id_len;
-    char         id[XET_SIGN_ID_MAX + 1];
+    SHA256_CTX  inner;                 /* states after the secret */
+    SHA256_CTX  outer;
+    size_t      id_len;
+    char        id[XET_SIGN_ID_MAX + 1];
 };
 
 
-static EVP_MD_CTX *xet_sign_key_pad(const EVP_MD *md, const uint8_t *secret,
+static void xet_sign_key_pad(SHA256_CTX *sha, const uint8_t *secret,
     uint8_t pad);
-static xet_status_t xet_sign_mac(const xet_sign_key_t *key,
+static void xet_sign_mac(const xet_sign_key_t *key,
     const xet_sign_text_t *path, const xet_sign_text_t *args, uint8_t *mac);
 static int xet_sign_name_valid(const uint8_t *name, size_t len, size_t max);
 static xet_status_t xet_sign_path(xet_sign_asked_t *asked,
@@ -87,17 +88,8 @@ xet_sign_key_create(const uint8_t *id, size_t id_len, const uint8_t *secret,
     memcpy(key->id, id, id_len);
     key->id_len = id_len;
 
-    key->md = EVP_MD_fetch(NULL, "SHA256", NULL);
-
-    if (key->md != NULL) {
-        key->inner = xet_sign_key_pad(key->md, secret, XET_SIGN_INNER);
-        key->outer = xet_sign_key_pad(key->md, secret, XET_SIGN_OUTER);
-    }
-
-    if (key->inner == NULL || key->outer == NULL) {
-        xet_sign_key_destroy(key);
-        return NULL;
-    }
+    xet_sign_key_pad(&key->inner, secret, XET_SIGN_INNER);
+    xet_sign_key_pad(&key->outer, secret, XET_SIGN_OUTER);
 
     return key;
 }
@@ -110,9 +102,7 @@ xet_sign_key_destroy(xet_sign_key_t *key)
         return;
     }
 
-    EVP_MD_CTX_free(key->inner);
-    EVP_MD_CTX_free(key->outer);
-    EVP_MD_free(key->md);
+    OPENSSL_cleanse(key, sizeof(xet_sign_key_t));
 
     free(key);
 }
@@ -138,7 +128,6 @@ xet_sign_url(const xet_sign_key_t *key, const xet_sign_url_t *url,
 {
     uint8_t          *p, *start, *name;
     uint8_t           mac[XET_SIGN_MAC_LEN];
-    xet_status_t      status;
     xet_sign_text_t   path, args;
 
     if (!xet_sign_name_valid(url->ns, url->ns_len, XET_SIGN_NS_MAX)
@@ -187,11 +176,7 @@ xet_sign_url(const xet_sign_key_t *key, const xet_sign_url_t *url,
 
     args.len = (size_t) (p - args.data);
 
-    status = xet_sign_mac(key, &path, &args, mac);
-
-    if (status != XET_OK) {
-        return status;
-    }
+    xet_sign_mac(key, &path, &args, mac);
 
     p = xet_put_literal(p, "&s=");
     p = xet_base64_encode(p, mac, XET_SIGN_MAC_LEN);
@@ -247,11 +232,7 @@ xet_sign_verify(const xet_sign_asked_t *asked, xet_sign_key_t *const *keys,
             continue;
         }
 
-        status = xet_sign_mac(keys[i], &asked->path, &asked->args, mac);
-
-        if (status != XET_OK) {
-            return status;
-        }
+        xet_sign_mac(keys[i], &asked->path, &asked->args, mac);
 
         if (CRYPTO_memcmp(asked->mac, mac, XET_SIGN_MAC_LEN) == 0) {
             return (now < asked->url.expires) ? XET_OK : XET_SIGN_EXPIRED;
@@ -324,71 +305,47 @@ xet_sign_range_check(const xet_sign_url_t *url, const uint8_t *value,
 }
 
 
-/* Creates a hash context and hashes the secret, as a block XORed with pad. */
+/* Starts a hash with the secret, as a block XORed with pad. */
 
-static EVP_MD_CTX *
-xet_sign_key_pad(const EVP_MD *md, const uint8_t *secret, uint8_t pad)
+static void
+xet_sign_key_pad(SHA256_CTX *sha, const uint8_t *secret, uint8_t pad)
 {
-    int          ok;
-    size_t       i;
-    uint8_t      block[XET_SIGN_PAD];
-    EVP_MD_CTX  *ctx;
+    size_t   i;
+    uint8_t  block[SHA256_CBLOCK];
 
-    ctx = EVP_MD_CTX_new();
-    if (ctx == NULL) {
-        return NULL;
-    }
-
-    for (i = 0; i < XET_SIGN_PAD; i++) {
+    for (i = 0; i < SHA256_CBLOCK; i++) {
         block[i] = (uint8_t) ((i < XET_KEY_LEN ? secret[i] : 0) ^ pad);
     }
 
-    ok = EVP_DigestInit_ex2(ctx, md, NULL)
-         && EVP_DigestUpdate(ctx, block, XET_SIGN_PAD);
+    SHA256_Init(sha);
+    SHA256_Update(sha, block, SHA256_CBLOCK);
 
-    OPENSSL_cleanse(block, XET_SIGN_PAD);
-
-    if (!ok) {
-        EVP_MD_CTX_free(ctx);
-        return NULL;
-    }
-
-    return ctx;
+    OPENSSL_cleanse(block, SHA256_CBLOCK);
 }
 
 
 /*
  * Computes the signature of XET_SIGN_MAC_LEN bytes.  The path has no "?", so
- * two URLs never have the same text.  Returns XET_NOMEM, or XET_INTERNAL when
- * OpenSSL fails.
+ * two URLs never have the same text.
  */
 
-static xet_status_t
+static void
 xet_sign_mac(const xet_sign_key_t *key, const xet_sign_text_t *path,
     const xet_sign_text_t *args, uint8_t *mac)
 {
-    int          ok;
-    unsigned     len;
-    EVP_MD_CTX  *ctx;
+    SHA256_CTX  sha;
 
-    ctx = EVP_MD_CTX_new();
-    if (ctx == NULL) {
-        return XET_NOMEM;
-    }
+    sha = key->inner;
 
-    ok = EVP_MD_CTX_copy_ex(ctx, key->inner)
-         && EVP_DigestUpdate(ctx, path->data, path->len)
-         && EVP_DigestUpdate(ctx, "?", 1)
-         && EVP_DigestUpdate(ctx, args->data, args->len)
-         && EVP_DigestFinal_ex(ctx, mac, &len)
-         && len == XET_SIGN_MAC_LEN
-         && EVP_MD_CTX_copy_ex(ctx, key->outer)
-         && EVP_DigestUpdate(ctx, mac, XET_SIGN_MAC_LEN)
-         && EVP_DigestFinal_ex(ctx, mac, &len);
+    SHA256_Update(&sha, path->data, path->len);
+    SHA256_Update(&sha, "?", 1);
+    SHA256_Update(&sha, args->data, args->len);
+    SHA256_Final(mac, &sha);
 
-    EVP_MD_CTX_free(ctx);
+    sha = key->outer;
 
-    return ok ? XET_OK : XET_INTERNAL;
+    SHA256_Update(&sha, mac, XET_SIGN_MAC_LEN);
+    SHA256_Final(mac, &sha);
 }
 
 
