@@ -1,8 +1,9 @@
 
 /*
  * Compares ways to compute HMAC-SHA256 of short texts with one key.  The ways
- * are measured in alternation.  Prints nanoseconds per text.  The second to last
- * row is the way that the server uses to sign URLs; the last row is a whole URL.
+ * are measured in alternation.  Prints nanoseconds per text.  The second to
+ * last row is the way that the server uses to sign URLs; the last row is a
+ * whole URL.
  *
  *     bench_mac
  */
