@@ -7,6 +7,11 @@
 # the core, which does the same work in memory (chunking, hashing, SHA-256,
 # compression into xorbs), and with nginx's dav module, which stores the file.
 #
+# Throughput is also measured with two processors, and calculated for four: then
+# a PUT takes as long as its longest serial part (SHA-256, or finding the ends of
+# chunks), or a quarter of all CPU time if that is longer, of nginx, PostgreSQL
+# and curl.  The processors are assumed to be as busy as the two were.
+#
 #     perl t/bench/file_put.pl [MiB]
 #
 # Needs "make build tools cli bench-bins" and curl.  Takes three minutes, and 3
@@ -21,6 +26,7 @@ use Bench;
 
 use File::Temp qw/ tempdir /;
 use JSON::PP ();
+use List::Util qw/ max /;
 use Time::HiRes qw/ time /;
 
 use Test::Xet::Process qw/ build_dir /;
@@ -42,12 +48,15 @@ my $dir = tempdir('xfiles-XXXXXX', CLEANUP => 1,
 
 my $t = bench_dav_server(0, store => 'tmpfs');
 my ($worker) = $t->worker_pids();
-my (@by, @cpu, @rate, @parts, @memory);
+my (@by, @cpu, @rate, @sha, @parts, @memory);
 
 push @by, [ 'CPU of a PUT against', 'the core', 'dav PUT', 'both together',
 	'again, against the core without compression' ];
 push @cpu, [ 'CPU ms', 'PUT', 'again', 'core', 'dav PUT', 'PostgreSQL' ];
-push @rate, [ 'one client, MB/s', 'PUT', 'again', 'dav PUT' ];
+push @rate, [ 'one client, MB/s', 'PUT', 'again', 'dav PUT',
+	'PUT, two processors', 'four, calculated' ];
+push @sha, [ 'of the MB/s of SHA-256', 'one processor', 'two',
+	'four, calculated' ];
 push @parts, [ 'the core, CPU ms', 'chunk', 'with hashes', 'SHA-256',
 	'chunk and compress', 'all' ];
 push @memory, [ 'worker, MiB', 'resident before', 'at most' ];
@@ -65,7 +74,9 @@ for (@kinds) {
 	push @cpu, [ $name, map { spread(@{ $m->{$_} }) }
 		qw/ cpu again core dav_cpu pg / ];
 	push @rate, [ $name, map { spread(@{ $m->{$_} }) }
-		qw/ rate again_rate dav_rate / ];
+		qw/ rate again_rate dav_rate two_rate four_rate / ];
+	push @sha, [ $name, map { spread(@{ $m->{$_} }) }
+		qw/ by_sha256 two four / ];
 	push @parts, [ $name, map { spread(@{ $m->{$_} }) }
 		qw/ chunk chunk+hash sha256 chunk+compress core / ];
 	push @memory, [ $name, map { sprintf('%.1f', $_ / 1024) }
@@ -73,7 +84,11 @@ for (@kinds) {
 	bench_row("PUT of a file, $name", $m->{cpu}, 'ms CPU', 'core + dav PUT',
 		$m->{by_both}, undef, 'less');
 	bench_row("PUT of a file, $name: rate", $m->{rate}, 'MB/s',
-		'SHA-256 alone', $m->{by_sha256}, 0.85, 'more');
+		'SHA-256 alone', $m->{by_sha256}, undef, 'more');
+	bench_row("PUT of a file, $name: two processors", $m->{two_rate},
+		'MB/s', 'SHA-256 alone', $m->{two}, undef, 'more');
+	bench_row("PUT of a file, $name: four, calculated", $m->{four_rate},
+		'MB/s', 'SHA-256 alone', $m->{four}, 0.85, 'more');
 
 	unlink($file);
 }
@@ -86,6 +101,8 @@ print "\n";
 bench_table(@parts);
 print "\n";
 bench_table(@rate);
+print "\n";
+bench_table(@sha);
 print "\n";
 bench_table(@memory);
 
@@ -162,9 +179,11 @@ sub measure {
 		unlink($t->store() . "/dav/$kind");
 
 		my $c = core($file);
+		my $two = two($file, $c);
 
 		next if $_ == 0;
 
+		push @{ $m{$_} }, $two->{$_} for keys %$two;
 		push @{ $m{$_} }, $c->{$_} for keys %$c;
 		push @{ $m{core} }, $c->{all};
 		push @{ $m{cpu} }, $cpu;
@@ -184,6 +203,31 @@ sub measure {
 	}
 
 	return \%m;
+}
+
+# Measures a PUT with two processors; calculates it for four.
+
+sub two {
+	my ($file, $c) = @_;
+
+	pin($worker, join(',', server_cpu(), load_cpu()));
+	bench_reset($t);
+
+	my $curl = (times)[2] + (times)[3];
+	my ($cpu, $wall, $pg) = put('/api/v1/files', $file, 1);
+
+	$curl = (times)[2] + (times)[3] - $curl;
+	pin($worker, server_cpu());
+
+	my $all = ($cpu + $pg) / 1000 + $curl;
+	my $busy = $all / 2 / $wall;
+	my $four = max($c->{sha256} / 1000, $c->{chunk} / 1000, $all / 4)
+		/ ($busy > 1 ? 1 : $busy);
+
+	return { two_rate => $size / 1e6 / $wall,
+		four_rate => $size / 1e6 / $four,
+		two => $c->{sha256} / 1000 / $wall,
+		four => $c->{sha256} / 1000 / $four };
 }
 
 # A throttled disk would dominate this result, so the cost of writing the same
