@@ -23,6 +23,7 @@ my @programs = (
 	{ name => 'small_put.pl', repeats => 2, args => [ 500 ] },
 	{ name => 'file_get.pl', repeats => 1 },
 	{ name => 'hub.pl', repeats => 2, args => [ 20_000 ] },
+	{ name => 'prove.pl', repeats => 1, args => [ 512, 1000 ] },
 	{ name => 'ztensor.pl', repeats => 1 },
 	{ name => 'growth.pl', args => [ '1e6' ] },
 	{ name => 'peers.pl', repeats => 2 },
