@@ -310,31 +310,37 @@ END;
 $$;
 
 
--- Calls xet.file_prove() for several files, and returns the number of files
--- whose digest was not proven before.  All sessions use the same order of
--- files, as in xet.shard_known(); otherwise two sessions could deadlock.
+-- Does the same for several files, and returns the number of files whose digest
+-- was not proven before.  All sessions lock the rows in the same order, as in
+-- xet.shard_known(); otherwise two sessions could deadlock.
 
 CREATE FUNCTION xet.files_prove(files bytea[], digests bytea[])
     RETURNS bigint
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    n  bigint := 0;
-    f  record;
+    n  bigint;
 BEGIN
     IF cardinality(files) = 1 THEN
         RETURN xet.file_prove(files[1], digests[1])::integer;
     END IF;
 
-    FOR f IN SELECT u.file, u.digest
-               FROM unnest($1, $2) AS u(file, digest)
-              CROSS JOIN LATERAL (SELECT k.id FROM xet.files k
-                                   WHERE k.hash = u.file
-                                  OFFSET 0) k
-              ORDER BY k.id
-    LOOP
-        n := n + xet.file_prove(f.file, f.digest)::integer;
-    END LOOP;
+    PERFORM FROM xet.files f
+      WHERE f.hash = ANY (files)
+      ORDER BY f.id
+        FOR NO KEY UPDATE;
+
+    UPDATE xet.files f SET sha256 = d.digest, sha256_proven = true
+      FROM (SELECT DISTINCT ON (k.id) k.id, u.digest
+              FROM unnest($1, $2) AS u(file, digest)
+             CROSS JOIN LATERAL (SELECT k.id FROM xet.files k
+                                  WHERE k.hash = u.file
+                                 OFFSET 0) k
+             ORDER BY k.id
+            OFFSET 0) d
+     WHERE f.id = d.id AND NOT f.sha256_proven;
+
+    GET DIAGNOSTICS n = ROW_COUNT;
 
     RETURN n;
 END;

@@ -578,19 +578,21 @@ DECLARE
     repo    bigint;
     whose   bytea;
     ids     bigint[];
+    claims  bytea[];
     mine    bigint[];
 BEGIN
     SELECT r.id INTO repo FROM xet.repos r WHERE r.name = $1;
 
     whose := coalesce(sha256($3), int8send(repo));
 
-    SELECT array_agg(DISTINCT f.id) INTO ids
-      FROM (SELECT DISTINCT f.id
+    SELECT array_agg(f.id), array_agg(f.sha256) INTO ids, claims
+      FROM (SELECT DISTINCT ON (f.id) f.id, o.sha256
               FROM xet.hub_staged_ops($2) o
              CROSS JOIN LATERAL (SELECT * FROM xet.hub_claimed(repo, o.sha256)
                                   LIMIT 1) f
              WHERE o.op = 2 AND o.size IS DISTINCT FROM 0
                AND f.proven IS NULL
+             ORDER BY f.id
              LIMIT 4096) f;
 
     -- this check follows the query, so it also sees a SHA-256 that another
@@ -645,18 +647,13 @@ BEGIN
     END IF;
 
     RETURN QUERY
-    SELECT 200, NULL::text, c.hash, c.sha256, k.size,
+    SELECT 200, NULL::text, k.hash, c.sha256, k.size,
            coalesce(octet_length(k.packed), 0)
-      FROM (SELECT DISTINCT f.id, f.hash, o.sha256
-              FROM xet.hub_staged_ops($2) o
-             CROSS JOIN LATERAL (SELECT * FROM xet.hub_claimed(repo, o.sha256)
-                                  LIMIT 1) f
-             WHERE o.op = 2 AND o.size IS DISTINCT FROM 0
-               AND f.id = ANY (mine)
-            OFFSET 0) c
+      FROM unnest(ids, claims) AS c(id, sha256)
      CROSS JOIN LATERAL (SELECT * FROM xet.files k
                           WHERE k.id = c.id
                          OFFSET 0) k
+     WHERE c.id = ANY (mine) AND k.hash IS NOT NULL
      ORDER BY c.id;
 
     IF NOT FOUND THEN
