@@ -326,7 +326,7 @@ BEGIN
     END IF;
 
     PERFORM FROM xet.files f
-      WHERE f.hash = ANY (files)
+      WHERE f.hash = ANY (files) AND NOT f.sha256_proven
       ORDER BY f.id
         FOR NO KEY UPDATE;
 
