@@ -1221,10 +1221,6 @@ AS $$
 BEGIN
     PERFORM xet.hub_card_set(NEW.repo_id, NEW.oid);
 
-    UPDATE xet.hub_repos h SET bytes = c.bytes
-      FROM xet.hub_commit_of(NEW.repo_id, NEW.oid) c
-     WHERE h.id = NEW.repo_id AND c.bytes <> h.bytes;
-
     RETURN NULL;
 END;
 $$;
@@ -1322,9 +1318,11 @@ CREATE INDEX hub_paths_gguf ON xet.hub_paths (repo_id, line, path)
 -- Operations of a commit that is not complete yet.  Old rows, which remain
 -- after a crash, are swept.  owner is as in xet.usage, and bytes is the size of
 -- the row.  An owner with too many bytes must first finish some commits
--- (xet.hub_stage() in hub_uploads.sql).
+-- (xet.hub_stage() in hub_uploads.sql).  The table is not logged, so PostgreSQL
+-- empties it after a crash, and a standby does not have it: xet.hub_whole() then
+-- refuses the commit, and its client sends it again.
 
-CREATE TABLE xet.hub_staged (
+CREATE UNLOGGED TABLE xet.hub_staged (
     upload      bytea       NOT NULL,     -- 16 random bytes
     seq         integer     NOT NULL,
     created_at  timestamptz NOT NULL DEFAULT now(),
@@ -1362,9 +1360,10 @@ CREATE INDEX hub_loose_since ON xet.hub_loose (since);
 
 -- Files that are being read for a commit, to prove its claims.  The row keeps
 -- another request from reading the same file concurrently.  It expires at the
--- time "until".
+-- time "until".  The table is not logged: without a row, a file may be read
+-- twice.
 
-CREATE TABLE xet.hub_proofs (
+CREATE UNLOGGED TABLE xet.hub_proofs (
     file_id  bigint      PRIMARY KEY,
     upload   bytea       NOT NULL,
     owner    bytea       NOT NULL,        -- as in xet.usage

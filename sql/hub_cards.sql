@@ -159,33 +159,37 @@ END;
 $$;
 
 
--- Sets the card of a repo to that of a commit, the last one of main.
+-- Sets the card and the size of a repo to those of a commit, the last one of
+-- main.
 
 CREATE FUNCTION xet.hub_card_set(repo bigint, oid bytea)
     RETURNS void
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    r      record;
-    file   bigint;
-    found_marks  text[];
+    r  record;
 BEGIN
-    SELECT h.kind, h.card, x.lines, x.seqs INTO r
+    SELECT h.kind, h.card, h.marks, h.bytes = c.bytes AS sized, c.bytes,
+           xet.hub_card_at($1, x.lines, x.seqs) AS file
+      INTO r
       FROM xet.hub_commit_of($1, $2) c
      CROSS JOIN LATERAL xet.hub_line($1, c.line, c.seq) x
       JOIN xet.hub_repos h ON h.id = $1;
 
-    file := xet.hub_card_at(repo, r.lines, r.seqs);
+    IF r.file IS NOT DISTINCT FROM r.card THEN
 
-    IF file IS NOT DISTINCT FROM r.card THEN
-        RETURN;
+        IF r.sized IS NOT FALSE THEN
+            RETURN;
+        END IF;
+
+    ELSE
+        r.marks := (SELECT xet.hub_marks(r.kind, c.card::json)
+                      FROM xet.hub_cards c
+                     WHERE c.file_id = r.file);
     END IF;
 
-    SELECT xet.hub_marks(r.kind, c.card::json) INTO found_marks
-      FROM xet.hub_cards c
-     WHERE c.file_id = file;
-
-    UPDATE xet.hub_repos h SET card = file, marks = found_marks
+    UPDATE xet.hub_repos h
+       SET card = r.file, marks = r.marks, bytes = r.bytes
      WHERE h.id = $1;
 END;
 $$;

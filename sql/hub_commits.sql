@@ -649,10 +649,16 @@ BEGIN
       FROM xet.hub_lines x
      WHERE x.repo_id = r.id AND x.line = l.lines[1];
 
+    -- the trigger of xet.hub_refs then finds the size of the repo set
+
+    UPDATE xet.hub_repos h
+       SET changed_at = now(),
+           bytes = CASE WHEN ref = 'heads/main' THEN c.bytes ELSE h.bytes END
+      FROM xet.hub_commit_of(r.id, made) c
+     WHERE h.id = r.id;
+
     UPDATE xet.hub_refs f SET oid = made
      WHERE f.repo_id = r.id AND f.name = ref;
-
-    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
 
     DELETE FROM xet.hub_staged s WHERE s.upload = $3;
 

@@ -521,9 +521,22 @@ AS $$
 $$;
 
 
--- Returns the first known error of the files of a commit, or NULL.  A file is
--- wrong if it was not uploaded to the repo, or if its size or SHA-256 differs
--- from the commit.
+-- Returns true if an operation of a commit is known to be wrong: its file was
+-- not uploaded to the repo, or the size or SHA-256 differs from the operation.
+-- hash, has and proven are those of xet.hub_claimed().  PostgreSQL inlines this
+-- function into the calling statement.
+
+CREATE FUNCTION xet.hub_claim_bad(size bigint, sha256 bytea, hash bytea,
+    has bigint, proven bytea)
+    RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN $1 = 0 THEN $2 <> sha256('')
+                ELSE $3 IS NULL OR $1 <> $4 OR $5 <> $2 END;
+$$;
+
+
+-- Returns the first known error of the files of a commit, or NULL.
 
 CREATE FUNCTION xet.hub_claims_bad(repo bigint, upload bytea)
     RETURNS text
@@ -545,9 +558,7 @@ BEGIN
       LEFT JOIN LATERAL (SELECT * FROM xet.hub_claimed($1, o.sha256)
                           LIMIT 1) f ON true
      WHERE o.op = 2
-       AND CASE WHEN o.size = 0 THEN o.sha256 <> sha256('')
-                ELSE f.hash IS NULL OR o.size <> f.size
-                     OR f.proven <> o.sha256 END
+       AND xet.hub_claim_bad(o.size, o.sha256, f.hash, f.size, f.proven)
      ORDER BY o.n
      LIMIT 1;
 
@@ -558,7 +569,10 @@ $$;
 
 -- Returns up to 4096 files of a commit whose SHA-256 is not proven yet.  The
 -- caller must read these files now; until then, other requests do not get them.
--- Returns no row if all are proven.  Otherwise returns one row with a status:
+-- Returns no row if all are proven.  The status of the rows is 200 if these are
+-- all of the files: if the digest of each is the claimed one, the commit needs
+-- no other look at its claims.  The status is 206 if there are more files, and
+-- the caller must call this function again later.  Otherwise there is one row:
 -- 400 or 429 and an error, or 202 if other requests are reading all remaining
 -- files; after 202, the caller must retry.  The files are in the order of their
 -- registration, so that neighbours are in the same xorbs; packed is the size of
@@ -567,6 +581,10 @@ $$;
 -- A file is read once, whatever SHA-256 is claimed for it: the computed
 -- SHA-256 is then known for all repos.  An owner for whom too many bytes were
 -- read in vain has to wait for the next day.
+--
+-- The claims are read once, since the look at each takes as long as all else
+-- that a small file needs.  If something changes after it, xet.hub_puts()
+-- refuses the commit: it takes only files with a proven SHA-256.
 
 CREATE FUNCTION xet.hub_claims(store text, upload bytea, subject bytea)
     RETURNS TABLE (status integer, message text, hash bytea, sha256 bytea,
@@ -575,8 +593,10 @@ CREATE FUNCTION xet.hub_claims(store text, upload bytea, subject bytea)
 AS $$
 #variable_conflict use_column
 DECLARE
+    most    CONSTANT integer := 4096;
     repo    bigint;
     whose   bytea;
+    bad     boolean;
     ids     bigint[];
     claims  bytea[];
     mine    bigint[];
@@ -585,28 +605,32 @@ BEGIN
 
     whose := coalesce(sha256($3), int8send(repo));
 
-    SELECT array_agg(f.id), array_agg(f.sha256) INTO ids, claims
-      FROM (SELECT DISTINCT ON (f.id) f.id, o.sha256
-              FROM xet.hub_staged_ops($2) o
-             CROSS JOIN LATERAL (SELECT * FROM xet.hub_claimed(repo, o.sha256)
-                                  LIMIT 1) f
-             WHERE o.op = 2 AND o.size IS DISTINCT FROM 0
-               AND f.proven IS NULL
-             ORDER BY f.id
-             LIMIT 4096) f;
+    SELECT bool_or(c.bad), array_agg(c.id), array_agg(c.sha256)
+      INTO bad, ids, claims
+      FROM (SELECT DISTINCT ON (k.bad, k.id) k.bad, k.id, k.sha256
+              FROM (SELECT f.id, o.sha256,
+                           xet.hub_claim_bad(o.size, o.sha256, f.hash, f.size,
+                                             f.proven) IS TRUE AS bad,
+                           f.hash IS NOT NULL AND f.proven IS NULL
+                               AND o.size IS DISTINCT FROM 0 AS due
+                      FROM xet.hub_staged_ops($2) o
+                      LEFT JOIN LATERAL (SELECT *
+                                           FROM xet.hub_claimed(repo, o.sha256)
+                                          LIMIT 1) f ON true
+                     WHERE o.op = 2
+                    OFFSET 0) k
+             WHERE k.bad OR k.due
+             ORDER BY k.bad DESC, k.id
+             LIMIT most) c;
 
-    -- this check follows the query, so it also sees a SHA-256 that another
-    -- request has proven after the query, and that may contradict the commit
-
-    message := xet.hub_claims_bad(repo, $2);
-
-    IF message IS NOT NULL THEN
-        status := 400;
-        RETURN NEXT;
+    IF ids IS NULL THEN
         RETURN;
     END IF;
 
-    IF ids IS NULL THEN
+    IF bad THEN
+        message := xet.hub_claims_bad(repo, $2);
+        status := CASE WHEN message IS NULL THEN 202 ELSE 400 END;
+        RETURN NEXT;
         RETURN;
     END IF;
 
@@ -647,7 +671,10 @@ BEGIN
     END IF;
 
     RETURN QUERY
-    SELECT 200, NULL::text, k.hash, c.sha256, k.size,
+    SELECT CASE WHEN cardinality(ids) < most
+                     AND cardinality(mine) = cardinality(ids)
+                THEN 200 ELSE 206 END,
+           NULL::text, k.hash, c.sha256, k.size,
            coalesce(octet_length(k.packed), 0)
       FROM unnest(ids, claims) AS c(id, sha256)
      CROSS JOIN LATERAL (SELECT * FROM xet.files k
@@ -685,21 +712,17 @@ BEGIN
 
     SELECT r.id INTO place FROM xet.repos r WHERE r.name = $1;
 
-    SELECT array_agg(f.id ORDER BY f.id) INTO ids
-      FROM unnest(files) AS u(hash)
-     CROSS JOIN LATERAL (SELECT f.id FROM xet.files f
-                          WHERE f.hash = u.hash
-                          LIMIT 1) f;
-
-    SELECT array_agg(rf.file_id) INTO lies
+    SELECT array_agg(f.id),
+           array_agg(f.id) FILTER (WHERE rf.sha256 IS DISTINCT FROM u.digest
+                                         AND rf.file_id IS NOT NULL)
+      INTO ids, lies
       FROM unnest(files, digests) AS u(hash, digest)
      CROSS JOIN LATERAL (SELECT f.id FROM xet.files f
                           WHERE f.hash = u.hash
                           LIMIT 1) f
-     CROSS JOIN LATERAL (SELECT w.* FROM xet.repo_files w
+      LEFT JOIN LATERAL (SELECT w.file_id, w.sha256 FROM xet.repo_files w
                           WHERE w.file_id = f.id AND w.repo_id = place
-                         OFFSET 0) rf
-     WHERE rf.sha256 IS DISTINCT FROM u.digest;
+                         OFFSET 0) rf ON true;
 
     IF lies IS NOT NULL THEN
 

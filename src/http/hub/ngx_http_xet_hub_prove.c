@@ -12,7 +12,8 @@
  *     read    (jobs)   decodes the next piece of the batch
  *     hash    (jobs)   hashes a piece; a file ends where its size ends
  *     proven  (query)  stores the SHA-256 of all files of the batch; then
- *                      "open" for the next batch, at the end "look"
+ *                      "open" for the next batch; at the end "look", unless
+ *                      the last look returned all files and no claim was false
  *
  * "read" and "hash" run at the same time, each for one piece: the reader fills
  * one of its two buffers while the other one is hashed.  So a commit uses at
@@ -44,7 +45,8 @@ typedef struct {
     xet_hash_t                   hash;
     uint64_t                     size;
     size_t                       packed;       /* size of terms; 0: segments */
-    u_char                       sha256[XET_DIGEST_SHA256_LEN];
+    u_char                       sha256[XET_DIGEST_SHA256_LEN];  /* claimed,
+                                                  then computed */
 } ngx_http_xet_hub_claim_t;
 
 
@@ -75,11 +77,13 @@ struct ngx_http_xet_hub_prove_s {
 
     unsigned                     reading:1;
     unsigned                     hashing:1;
+    unsigned                     whole:1;      /* claims has all files */
 
     ngx_http_xet_piece_t        *piece;        /* the piece being hashed */
     EVP_MD_CTX                  *sha256;
     ngx_uint_t                   file;         /* the file being hashed */
     uint64_t                     hashed;       /* its bytes so far */
+    ngx_uint_t                   lies;         /* number of false claims */
     xet_status_t                 failed;       /* result of "hash" */
 };
 
@@ -215,6 +219,8 @@ ngx_http_xet_hub_prove_suspects(ngx_http_request_t *r,
     ngx_http_xet_hub_claims_row_t  row;
 
     c->last = 0;
+    c->lies = 0;
+    c->whole = 1;
     c->n = ngx_http_xet_query_rows(ngx_http_xet_ctx_of(r)->query);
 
     if (c->n > c->room) {
@@ -240,7 +246,10 @@ ngx_http_xet_hub_prove_suspects(ngx_http_request_t *r,
             return NGX_DONE;
         }
 
-        if (row.status != NGX_HTTP_OK) {
+        if (row.status == NGX_HTTP_PARTIAL_CONTENT) {
+            c->whole = 0;
+
+        } else if (row.status != NGX_HTTP_OK) {
             answer.status = row.status;
             ngx_str_set(&answer.code, "unknown_file");
 
@@ -304,7 +313,10 @@ ngx_http_xet_hub_prove_again(ngx_event_t *ev)
 }
 
 
-/* Opens the next batch.  After the last one, repeats hub_claims. */
+/*
+ * Opens the next batch.  After the last one, repeats hub_claims, unless it would
+ * find all files proven.
+ */
 
 static void
 ngx_http_xet_hub_prove_next(ngx_http_request_t *r,
@@ -313,6 +325,12 @@ ngx_http_xet_hub_prove_next(ngx_http_request_t *r,
     xet_status_t  status;
 
     if (c->last == c->n) {
+
+        if (c->whole && c->lies == 0) {
+            c->done(r);
+            return;
+        }
+
         ngx_http_xet_hub_prove_look(r, c);
         return;
     }
@@ -519,6 +537,7 @@ ngx_http_xet_hub_prove_hash(ngx_http_xet_hub_prove_t *c, const u_char *pos,
     size_t len)
 {
     size_t                     n;
+    u_char                     digest[XET_DIGEST_SHA256_LEN];
     ngx_http_xet_hub_claim_t  *claim;
 
     for ( ;; ) {
@@ -540,10 +559,15 @@ ngx_http_xet_hub_prove_hash(ngx_http_xet_hub_prove_t *c, const u_char *pos,
             return XET_OK;
         }
 
-        if (EVP_DigestFinal_ex(c->sha256, claim->sha256, NULL) != 1
+        if (EVP_DigestFinal_ex(c->sha256, digest, NULL) != 1
             || EVP_DigestInit_ex(c->sha256, EVP_sha256(), NULL) != 1)
         {
             return XET_INTERNAL;
+        }
+
+        if (ngx_memcmp(claim->sha256, digest, XET_DIGEST_SHA256_LEN) != 0) {
+            ngx_memcpy(claim->sha256, digest, XET_DIGEST_SHA256_LEN);
+            c->lies++;
         }
 
         c->file++;
@@ -601,10 +625,7 @@ ngx_http_xet_hub_prove_end(ngx_http_request_t *r,
 }
 
 
-/*
- * Called when the SHA-256 of a batch is stored: opens the next batch.
- * xet.hub_claims() later compares the SHA-256 with the claims.
- */
+/* Called when the SHA-256 of a batch is stored: opens the next batch. */
 
 static void
 ngx_http_xet_hub_prove_proven(ngx_http_request_t *r, ngx_int_t rc)

@@ -50,7 +50,7 @@ my %default = (status => 2, statements => 4, buffers => 400, wal => 64,
 # Limits of the other routes, and the reasons.
 
 my %ceilings = (
-	# long responses: one statement returns 256 entries, or 64 with titles
+	# long responses: one statement returns 500 entries, or 64 with titles
 	'GET api/:type/:id/tree/:rev/:path' => { statements => 16,
 		buffers => 40_000, held => 800 },
 	'GET api/buckets/:id/tree/:path' => { statements => 4,
