@@ -1315,12 +1315,12 @@ CREATE INDEX hub_paths_gguf ON xet.hub_paths (repo_id, line, path)
     WHERE till = 2147483647 AND path LIKE '%.gguf';
 
 
--- Operations of a commit that is not complete yet.  Old rows, which remain
--- after a crash, are swept.  owner is as in xet.usage, and bytes is the size of
+-- Operations of a commit that is not complete yet.  Old rows, which a crash of
+-- nginx leaves, are swept.  owner is as in xet.usage, and bytes is the size of
 -- the row.  An owner with too many bytes must first finish some commits
--- (xet.hub_stage() in hub_uploads.sql).  The table is not logged, so PostgreSQL
--- empties it after a crash, and a standby does not have it: xet.hub_whole() then
--- refuses the commit, and its client sends it again.
+-- (xet.hub_stage() in hub_uploads.sql).  The table is not logged: PostgreSQL
+-- empties it after a crash, and a standby does not have it.  xet.hub_whole()
+-- then refuses the commit, and its client sends it again.
 
 CREATE UNLOGGED TABLE xet.hub_staged (
     upload      bytea       NOT NULL,     -- 16 random bytes

@@ -98,6 +98,63 @@ is($t->sql('SELECT count(*) FROM xet.hub_staged'), 0, 'nothing is staged');
 
 is(commit(@files)->response()->{status}, 200, 'the same again');
 
+# --------------------------------------------------------------------------
+# more files than one look at the claims returns; one claim of them is false
+
+@files = windows(100, 60);
+cmp_ok(@files, '>', 4096, scalar(@files) . ' files of a xorb');
+
+my $lie = $files[4200];
+
+lie($lie);
+
+$r = commit(@files)->response();
+is($r->{status}, 400, 'one of these claims is false');
+like($r->{body}, qr/\Q$lie->{path}\E/, 'the response names it');
+cmp_ok(proven(@files), '>=', 4096, 'the files of the first look are proven');
+
+splice(@files, 4200, 1);
+$r = commit(@files)->response();
+is($r->{status}, 200, 'without it') or diag($r->summary());
+
+@files = windows(100, 60);
+$r = commit(@files)->response();
+is($r->{status}, 200, 'all claims are true') or diag($r->summary());
+is(proven(@files), scalar @files, 'all are proven again');
+is($t->sql('SELECT count(*) FROM xet.hub_proofs'), 0, 'no file is being read');
+
+# --------------------------------------------------------------------------
+# PostgreSQL crashes after a part of the operations is staged: the commit is
+# refused, not made in part, and the next try succeeds
+
+@files = @files[0 .. 1499];
+$_->{path} =~ s!^f/!crash/! for @files;
+
+my $text = body(@files);
+my $half = rindex($text, "\n", length($text) * 0.9) + 1;
+
+$c = $t->http_start('POST', '/api/models/me/m/commit/main', {
+	'Content-Length' => length($text) }, substr($text, 0, $half),
+	timeout => 60);
+ok(wait_for(20, sub { $t->sql('SELECT count(*) FROM xet.hub_staged') }),
+	'a part is staged');
+$t->pg_restart('immediate');
+is($t->sql('SELECT count(*) FROM xet.hub_staged'), 0,
+	'a crash empties the table');
+$c->send(substr($text, $half));
+
+$r = $c->response();
+is($r->{status}, 503, 'the commit is refused') or diag($r->summary());
+ok($r->header_value('Retry-After'), 'the client may try again');
+is($t->sql("SELECT count(*) FROM xet.hub_paths WHERE path LIKE 'crash/%'"), 0,
+	'nothing is committed');
+
+$r = commit(@files)->response();
+is($r->{status}, 200, 'the same again') or diag($r->summary());
+is($t->sql('SELECT count(*) FROM xet.hub_paths'
+	. " WHERE path LIKE 'crash/%' AND hash IS NOT NULL"), 1500,
+	'all files are committed');
+
 $t->done();
 
 # --------------------------------------------------------------------------
@@ -151,6 +208,35 @@ sub upload {
 		push @shard, { xorbs => \@xorbs, terms => [ map { {
 			xorb => $_->{hash}, start => 0,
 			end => scalar @{ $_->{chunks} } } } @xorbs ] };
+	}
+
+	return register(\@made, \@shard);
+}
+
+# Uploads a xorb of this many chunks of 1 KB, and registers each run of up to
+# "most" chunks as a file.
+
+sub windows {
+	my ($chunks, $most) = @_;
+
+	my $data = random_bytes(++$seed, $chunks * 1000);
+	my $xorb = make_xorb($data, sizes => [ 1000 ]);
+	my $r = $t->post("/cas/v1/xorbs/default/$xorb->{hash}",
+		\$xorb->{bytes}, $cas);
+	my (@made, @shard);
+
+	die $r->summary() if $r->{status} != 200;
+
+	for my $n (1 .. $most) {
+		for my $start (0 .. $chunks - $n) {
+			my $part = substr($data, 1000 * $start, 1000 * $n);
+
+			push @made, { data => $part, xorb => $xorb,
+				sha256 => sha256_hex($part) };
+			push @shard, { xorbs => @shard ? [] : [ $xorb ],
+				terms => [ { xorb => $xorb->{hash},
+				start => $start, end => $start + $n } ] };
+		}
 	}
 
 	return register(\@made, \@shard);
@@ -210,22 +296,32 @@ sub lie {
 }
 
 sub commit {
-	my (@files) = @_;
-
-	my $body = join('', map { $json->encode($_) . "\n" }
-		{ key => 'header', value => { summary => 's' } },
-		map { { key => 'lfsFile', value => { path => $_->{path},
-			algo => 'sha256', oid => $_->{sha256},
-			size => length($_->{data}) } } } @files);
+	my $body = body(@_);
 
 	return $t->http_start('POST', '/api/models/me/m/commit/main', {
 		'Content-Length' => length($body) }, $body, timeout => 120);
 }
 
+sub body {
+	return join('', map { $json->encode($_) . "\n" }
+		{ key => 'header', value => { summary => 's' } },
+		map { { key => 'lfsFile', value => { path => $_->{path},
+			algo => 'sha256', oid => $_->{sha256},
+			size => length($_->{data}) } } } @_);
+}
+
 sub proven {
-	return $t->sql('SELECT count(*) FROM xet.files WHERE sha256_proven AND'
-		. ' sha256 IN (' . join(',', map { "'\\x"
-		. sha256_hex($_->{data}) . "'" } @_) . ')');
+	my @files = @_;
+	my $n = 0;
+
+	while (my @some = splice(@files, 0, 1000)) {
+		$n += $t->sql('SELECT count(*) FROM xet.files'
+			. ' WHERE sha256_proven AND sha256 IN ('
+			. join(',', map { "'\\x" . sha256_hex($_->{data}) . "'" }
+			@some) . ')');
+	}
+
+	return $n;
 }
 
 # Returns the number of files with different bytes.

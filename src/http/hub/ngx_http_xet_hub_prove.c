@@ -314,8 +314,8 @@ ngx_http_xet_hub_prove_again(ngx_event_t *ev)
 
 
 /*
- * Opens the next batch.  After the last one, repeats hub_claims, unless it would
- * find all files proven.
+ * Opens the next batch.  After the last one, repeats hub_claims, unless that
+ * would find all files proven.
  */
 
 static void
