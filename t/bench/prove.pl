@@ -99,6 +99,7 @@ sub server {
 	my $server = Test::Xet->new(workers => 2, log => 'warn',
 		timeout => 3600, durable => 1,
 		http => Test::Xet::Token::token_directive()
+			. ' xet_chunk_filter zone=xet_chunks:16m;'
 			. ' log_format took "$request_method $uri $status'
 			. ' $request_time"; access_log %%DIR%%/took.log took;',
 		locations => bench_hub());

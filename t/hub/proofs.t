@@ -317,8 +317,8 @@ sub proven {
 	while (my @some = splice(@files, 0, 1000)) {
 		$n += $t->sql('SELECT count(*) FROM xet.files'
 			. ' WHERE sha256_proven AND sha256 IN ('
-			. join(',', map { "'\\x" . sha256_hex($_->{data}) . "'" }
-			@some) . ')');
+			. join(',', map { "'\\x" . sha256_hex($_->{data})
+			. "'" } @some) . ')');
 	}
 
 	return $n;
