@@ -44,6 +44,11 @@ my $plain = mix(9, 3000000);
 
 is($t->put('/api/v1/files', \$plain)->{status}, 200, 'a plain file');
 
+# an operation of a commit that is not complete yet
+
+$t->sql("INSERT INTO xet.hub_staged VALUES ('u', 0, now(), '{2}', '{p}', '{1}',"
+	. " '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}')");
+
 my $copies = () = $t->files_in_store();
 
 # --------------------------------------------------------------------------
@@ -84,6 +89,8 @@ is($back->{code}, 0, 'restore') or diag($back->{err});
 is_deeply([ @{ $back->{json}[-1] }{ qw/ files there lost / } ], [ 4, 0, 0 ],
 	'restore: all of it');
 whole('restore', 1, 2, 3);
+is($r->sql('SELECT count(*) FROM xet.hub_staged'), 0,
+	'restore: no operations of unfinished commits');
 is_deeply([ sort { $a cmp $b } grep { !/^xorbs/ } below($r->store()) ],
 	[ 'identity' ], 'restore: nothing else is in the store');
 

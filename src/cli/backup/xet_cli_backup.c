@@ -322,8 +322,10 @@ xet_cli_backup_snapshot(xet_cli_backup_t *b)
     int    rc;
     char   snapshot[128], option[160];
 
-    const char  *dump[] = { "pg_dump", "-Fc", "-Z1", "-n", "xet", option,
-                            NULL };
+    /* operations of unfinished commits are not kept */
+
+    const char  *dump[] = { "pg_dump", "-Fc", "-Z1", "-n", "xet",
+                            "--no-unlogged-table-data", option, NULL };
 
     rc = xet_cli_pg_exec(b->pg, "BEGIN ISOLATION LEVEL REPEATABLE READ"
                                 " READ ONLY");
