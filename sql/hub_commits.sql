@@ -366,15 +366,17 @@ BEGIN
       INTO lost
       FROM ended o;
 
-    INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash, size,
-                               sha256, made)
-    SELECT $1, here, u.path, seq, xet.hub_folder(u.path), u.hash, u.size,
-           u.sha256, $5
-      FROM unnest(paths, hashes, sizes, digests)
-              AS u(path, hash, size, sha256);
-
-    weight := (SELECT sum(xet.hub_weight(p)) FROM unnest(paths) AS p);
-    weight := coalesce(weight, 0);
+    WITH begun AS (
+        INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash,
+                                   size, sha256, made)
+        SELECT $1, here, u.path, seq, xet.hub_folder(u.path), u.hash, u.size,
+               u.sha256, $5
+          FROM unnest(paths, hashes, sizes, digests)
+                  AS u(path, hash, size, sha256)
+        RETURNING hub_paths.path
+    )
+    SELECT coalesce(sum(xet.hub_weight(b.path)), 0) INTO weight
+      FROM begun b;
 
     -- write the tombstones of deleted files first, so that the next statement
     -- finds only folders that still have files
@@ -580,8 +582,9 @@ BEGIN
 
     w := xet.hub_puts(r.id, stored, l.lines, l.seqs, upload, gone);
 
-    SELECT coalesce(array_agg(p), '{}') INTO changed
-      FROM (SELECT unnest(gone) UNION SELECT unnest(w.paths)) AS u(p);
+    changed := CASE WHEN cardinality(gone) = 0 THEN w.paths
+                    ELSE ARRAY(SELECT unnest(gone)
+                               UNION SELECT unnest(w.paths)) END;
 
     IF cardinality(changed) = 0 THEN
         DELETE FROM xet.hub_staged s WHERE s.upload = $3;
@@ -701,13 +704,18 @@ BEGIN
      WHERE k.repo_id = $1 AND k.line = base.line
        FOR UPDATE;
 
-    IF base.seq = x.last
-       AND (x.branch IS NULL OR x.branch = ref OR cardinality(lines) > many
-            OR NOT EXISTS (SELECT FROM xet.hub_refs f
-                            WHERE f.repo_id = $1 AND f.name = x.branch
-                              AND f.oid = base.oid))
-    THEN
-        RETURN lines;
+    IF base.seq = x.last THEN
+
+        IF x.branch IS NULL OR x.branch = ref OR cardinality(lines) > many THEN
+            RETURN lines;
+        END IF;
+
+        PERFORM FROM xet.hub_refs f
+          WHERE f.repo_id = $1 AND f.name = x.branch AND f.oid = base.oid;
+
+        IF NOT FOUND THEN
+            RETURN lines;
+        END IF;
     END IF;
 
     IF cardinality(lines) > many THEN
