@@ -54,7 +54,7 @@ my %ceilings = (
 	'GET api/:type/:id/tree/:rev/:path' => { statements => 16,
 		buffers => 40_000, held => 800 },
 	'GET api/buckets/:id/tree/:path' => { statements => 4,
-		buffers => 40_000, held => 500 },
+		buffers => 40_000, held => 800 },
 	# the names in the body, parsed; usually in memory that an earlier
 	# request has freed
 	'POST api/:type/:id/paths-info/:rev' => { statements => 47,
