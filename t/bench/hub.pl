@@ -85,7 +85,7 @@ my @rows = (
 	[ 'page of 1,000', 'page', wrk_script("$dir/pages", $get), $uri,
 		"\\set n random(0, $files / 1000 - 2) * 1000\n"
 		. "SELECT * FROM xet.hub_tree_rows($who, 'data', false, false,"
-		. " 'data/' || lpad((:n)::text, 6, '0') || '.bin', 1000, 256);\n" ],
+		. " 'data/' || lpad((:n)::text, 6, '0') || '.bin', 1000, 500);\n" ],
 	[ 'HEAD resolve', 'head', undef, $head,
 		"SELECT * FROM xet.hub_resolve($who, '" . name(7) . "');\n" ],
 	[ 'commit of 1', 'commit', commits(1), '/api/models/me/c/commit/main',

@@ -129,7 +129,7 @@ for my $when ('before ANALYZE', 'after ANALYZE') {
 		my ($rev, $page, $folder, $one) = @$_;
 		my %most = (
 			"hub_tree_rows($all, '$rev', '', true, false,"
-				. ' NULL, 256, 256)' => $page,
+				. ' NULL, 500, 500)' => $page,
 			"hub_tree_rows($all, '$rev', 'd07', false, false,"
 				. ' NULL, 64, 64)' => $folder,
 			"hub_paths_rows($all, '$rev', '{d07/f00007}', false)"
@@ -178,7 +178,7 @@ is(commit('log', 'side', empty('b'))->{status}, 200, 'a commit in the middle');
 
 for (($middle) x 3, ('side') x 3) {
 	my $call = "hub_tree_rows(ROW(0, 'me', 'log', true, '{}', true, ''),"
-		. " '$_', '', true, false, NULL, 1000, 256)";
+		. " '$_', '', true, false, NULL, 1000, 500)";
 	my $buffers = $t->pg()->buffers($call);
 
 	is($t->sql("SELECT count(*) FROM xet.$call"), 4 + ($_ eq 'side'),
@@ -243,7 +243,7 @@ is($t->get("/me/chain/resolve/c40/on/c$_")->{status}, 200, "c40: of c$_")
 for ([ "hub_resolve(ROW(0, 'me', 'chain', true, '{}', true, ''), 'c40',"
 	. " 'on/c1')", 250 ],
 	[ "hub_tree_rows(ROW(0, 'me', 'chain', true, '{}', true, ''), 'c40',"
-	. " '', true, false, NULL, 256, 256)", 500 ])
+	. " '', true, false, NULL, 500, 500)", 500 ])
 {
 	my ($call, $most) = @$_;
 	my $buffers = $t->pg()->buffers($call);

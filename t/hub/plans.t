@@ -112,11 +112,11 @@ my %one = (
 	hub_card_wanted => sub { "$hub, '_hub/1', 'main', 'c$_[0]'" },
 	hub_card_put => sub { "'_hub/1', public.file(8), '{}'" },
 	hub_tree_rows => [
-		sub { "$hub, 'main', 'd7', false, false, NULL, 1000, 256" },
+		sub { "$hub, 'main', 'd7', false, false, NULL, 1000, 500" },
 		sub { "$hub, 'main', '', true, true, 'd50/f', 1000, 64" },
-		sub { "$bucket, 'main', 'd7', true, false, NULL, 1000, 256" },
+		sub { "$bucket, 'main', 'd7', true, false, NULL, 1000, 500" },
 		map { my $rev = $_; (sub {
-			"$hub, '$rev', 'd7', false, false, NULL, 1000, 256" },
+			"$hub, '$rev', 'd7', false, false, NULL, 1000, 500" },
 			sub { "$hub, '$rev', '', true, true, 'd50/f', 1000,"
 				. ' 64' }) } @other ],
 	hub_paths_rows => [ map { my $rev = $_;
