@@ -99,6 +99,49 @@ is($t->sql('SELECT count(*) FROM xet.hub_staged'), 0, 'nothing is staged');
 is(commit(@files)->response()->{status}, 200, 'the same again');
 
 # --------------------------------------------------------------------------
+# another client of the repo claims a false SHA-256 for the file while the
+# server reads it, and another tenant's client does so for its own repo
+
+is($t->post('/api/repos/create', '{"name":"n"}')->{status}, 200, 'a repo');
+
+my $theirs = { Authorization => 'Bearer ' . $t->get(
+	'/api/models/me/n/xet-write-token/main')->json()->{accessToken} };
+
+@files = upload(100 << 20);
+$c = commit(@files);
+wait_for(20, sub { $t->sql('SELECT count(*) FROM xet.hub_proofs') });
+
+my @said;
+
+for my $who ($cas, $theirs) {
+	my $s = make_shard({ files => [ { sha256 => sha256_hex('false'),
+		verification => JSON::PP::true,
+		terms => $files[0]{terms} } ], xorbs => $files[0]{xorbs} });
+
+	push @said, $t->post('/cas/v1/shards', \$s->{bytes}, $who)->{status};
+}
+
+is("@said", '200 200', 'both know the file');
+
+$r = $c->response();
+is($r->{status}, 200, 'the true claim is committed') or diag($r->summary());
+is(proven(@files), 1, 'the SHA-256 is that of the bytes');
+is($t->sql('SELECT count(*) FROM xet.files WHERE sha256_proven'
+	. " AND sha256 = sha256('false')"), 0, 'the false one is nowhere');
+
+my $false = { path => 'f/false', sha256 => sha256_hex('false'),
+	data => $files[0]{data} };
+
+is(commit($false)->response()->{status}, 400, 'it can\'t be committed');
+
+my $other = body($false);
+
+is($t->post('/api/models/me/n/commit/main', \$other)->{status}, 400,
+	'nor by the other tenant');
+is($t->head("/me/m/resolve/main/$files[0]{path}")->header_value('X-Linked-Etag'),
+	"\"$files[0]{sha256}\"", 'the file has its own');
+
+# --------------------------------------------------------------------------
 # more files than one look at the claims returns; one claim of them is false
 
 @files = windows(100, 60);
@@ -278,6 +321,8 @@ sub register {
 	for (0 .. $#$made) {
 		$made->[$_]{hash} = $s->{files}[$_]{hash};
 		$made->[$_]{path} = 'f/' . $made->[$_]{sha256};
+		@{ $made->[$_] }{ qw/ terms xorbs / }
+			= @{ $shard->[$_] }{ qw/ terms xorbs / };
 	}
 
 	return wantarray ? @$made : $made->[0];
