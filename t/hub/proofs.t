@@ -138,8 +138,9 @@ my $other = body($false);
 
 is($t->post('/api/models/me/n/commit/main', \$other)->{status}, 400,
 	'nor by the other tenant');
-is($t->head("/me/m/resolve/main/$files[0]{path}")->header_value('X-Linked-Etag'),
-	"\"$files[0]{sha256}\"", 'the file has its own');
+is($t->head("/me/m/resolve/main/$files[0]{path}")
+	->header_value('X-Linked-Etag'), "\"$files[0]{sha256}\"",
+	'the file has its own');
 
 # --------------------------------------------------------------------------
 # more files than one look at the claims returns; one claim of them is false
