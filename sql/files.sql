@@ -294,25 +294,10 @@ AS $$
 $$;
 
 
--- Records the SHA-256 of a file that was read completely; it replaces a claimed
--- one.  Returns true if the digest was not proven before.
-
-CREATE FUNCTION xet.file_prove(file bytea, digest bytea)
-    RETURNS boolean
-    LANGUAGE plpgsql
-AS $$
-BEGIN
-    UPDATE xet.files f SET sha256 = $2, sha256_proven = true
-     WHERE f.hash = $1 AND NOT f.sha256_proven;
-
-    RETURN FOUND;
-END;
-$$;
-
-
--- Does the same for several files, and returns the number of files whose digest
--- was not proven before.  All sessions lock the rows in the same order, as in
--- xet.shard_known(); otherwise two sessions could deadlock.
+-- Records the SHA-256 of files that were read completely; each replaces a
+-- claimed one.  Returns the number of files whose digest was not proven before.
+-- All sessions lock the rows in the same order, as in xet.shard_known();
+-- otherwise two sessions could deadlock.
 
 CREATE FUNCTION xet.files_prove(files bytea[], digests bytea[])
     RETURNS bigint
@@ -321,14 +306,12 @@ AS $$
 DECLARE
     n  bigint;
 BEGIN
-    IF cardinality(files) = 1 THEN
-        RETURN xet.file_prove(files[1], digests[1])::integer;
+    IF cardinality(files) > 1 THEN
+        PERFORM FROM xet.files f
+          WHERE f.hash = ANY (files) AND NOT f.sha256_proven
+          ORDER BY f.id
+            FOR NO KEY UPDATE;
     END IF;
-
-    PERFORM FROM xet.files f
-      WHERE f.hash = ANY (files) AND NOT f.sha256_proven
-      ORDER BY f.id
-        FOR NO KEY UPDATE;
 
     UPDATE xet.files f SET sha256 = d.digest, sha256_proven = true
       FROM (SELECT DISTINCT ON (k.id) k.id, u.digest

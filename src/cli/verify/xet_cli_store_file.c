@@ -458,7 +458,9 @@ xet_cli_store_file_proven(xet_cli_store_file_t *f)
 {
     __sync_fetch_and_add(&f->checker->store->proven, 1);
 
-    return xet_cli_pg_query(f->checker->pg, "SELECT xet.file_prove($1, $2)",
+    return xet_cli_pg_query(f->checker->pg,
+                            "SELECT xet.files_prove(ARRAY[$1::bytea],"
+                            " ARRAY[$2::bytea])",
                             xet_cli_pg_with(
                                 xet_cli_as_hash(&f->job->hash),
                                 xet_cli_as_bytes(f->row.sha256,
