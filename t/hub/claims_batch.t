@@ -5,7 +5,8 @@
 # Two tenants commit the same small files at once, in opposite order, with the
 # shipped configuration.  The server proves the SHA-256 of many files in one
 # statement.  One tenant has a false claim among true ones: only that tenant is
-# refused, and no file gets a false SHA-256.
+# refused, and no file gets a false SHA-256.  PostgreSQL crashes when
+# the operations of both are staged: neither is committed.
 
 use warnings;
 use strict;
@@ -16,6 +17,7 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::Xet;
 use Test::Xet::Pages;
+use Test::Xet::Process qw/ wait_for /;
 
 use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
@@ -86,6 +88,49 @@ for my $round (1 .. $rounds) {
 		"$round: its owner reads it") or diag($got->summary());
 }
 
+# --------------------------------------------------------------------------
+# PostgreSQL crashes after both commits are staged, before they are made
+
+my $one = sha256_hex(substr(random_bytes($rounds, 2000), 0, 2000));
+my %text = map { $_ => operations("crash-$_", [ ($one) x 1200 ],
+	[ 0 .. 1199 ]) } qw/ alice bob /;
+my $hold = $t->pg_session();
+
+$hold->run('BEGIN');
+$hold->run('SELECT FROM xet.hub_refs FOR UPDATE');
+
+my %c = map { $_ => post_commit($_, $text{$_}) } qw/ alice bob /;
+
+ok(wait_for(20, sub { $t->pg_blocked() >= 2 }), 'crash: both commits wait');
+cmp_ok($t->sql('SELECT count(*) FROM xet.hub_staged'), '>=', 2,
+	'crash: both are staged');
+$t->pg_restart('immediate');
+
+for my $who (qw/ alice bob /) {
+	my $r = $c{$who}->response('POST');
+
+	is($r->{status}, 503, "crash: $who: refused") or diag($r->summary());
+	ok($r->header_value('Retry-After'), "crash: $who: for now");
+}
+
+is($t->sql("SELECT count(*) FROM xet.hub_paths WHERE path LIKE 'crash%'"), 0,
+	'crash: nothing is committed');
+
+for my $who (qw/ alice bob /) {
+	my $other = $who eq 'alice' ? 'bob' : 'alice';
+	my $r = post_commit($who, $text{$who})->response('POST');
+
+	is($r->{status}, 200, "crash: $who: again") or diag($r->summary());
+
+	for ([ $who, 200 ], [ $other, 404 ]) {
+		is($t->head("/$who/m/resolve/main/crash-$who/f1199",
+			$auth{$_->[0]})->{status}, $_->[1],
+			"crash: $who: $_->[0] asks for it");
+	}
+}
+
+is($t->sql('SELECT count(*) FROM xet.hub_staged'), 0,
+	'crash: nothing is staged');
 is($t->sql('SELECT count(*) FROM xet.hub_proofs'), 0,
 	'no file is marked as being read');
 is($t->sql('SELECT count(*) FROM xet.usage_recount()'), 0,
@@ -113,15 +158,25 @@ sub claim {
 }
 
 sub start_commit {
-	my ($who, $round, $sha256, $order) = @_;
+	my ($who, @ops) = @_;
 
-	my $body = join("\n", $json->encode({ key => 'header',
-		value => { summary => 's' } }), map { $json->encode({
-		key => 'lfsFile', value => { path => "$round/f$_",
-		algo => 'sha256', oid => $sha256->[$_], size => 2000 } }) }
-		@$order) . "\n";
+	return post_commit($who, operations(@ops));
+}
+
+sub post_commit {
+	my ($who, $body) = @_;
 
 	return $t->http_start('POST', "/api/models/$who/m/commit/main", {
 		%{ $auth{$who} }, 'Content-Type' => 'application/x-ndjson',
 		'Content-Length' => length($body) }, $body, timeout => 60);
+}
+
+sub operations {
+	my ($folder, $sha256, $order) = @_;
+
+	return join("\n", $json->encode({ key => 'header',
+		value => { summary => 's' } }), map { $json->encode({
+		key => 'lfsFile', value => { path => "$folder/f$_",
+		algo => 'sha256', oid => $sha256->[$_], size => 2000 } }) }
+		@$order) . "\n";
 }
