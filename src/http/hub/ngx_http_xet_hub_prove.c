@@ -75,9 +75,9 @@ struct ngx_http_xet_hub_prove_s {
     uint64_t                     taken;        /* bytes read of the batch */
     ngx_http_xet_task_t          task;         /* of "hash" */
 
+    unsigned                     whole:1;      /* claims has all files */
     unsigned                     reading:1;
     unsigned                     hashing:1;
-    unsigned                     whole:1;      /* claims has all files */
 
     ngx_http_xet_piece_t        *piece;        /* the piece being hashed */
     EVP_MD_CTX                  *sha256;
